@@ -170,7 +170,7 @@ async def test_a_product_in_several_sizes_needs_one(shop: Shop, ids: dict[str, i
     problem = await shop.refused("/api/analytics/cheapest-basket", 400, params=params)
     assert "needs a size, one of: 1 g, 3.5 g" in json.dumps(problem)
     problem = await shop.refused("/api/analytics/cheapest-basket", 422, params={**params, "near": "91,0"})
-    assert "latitude and longitude in degrees" in json.dumps(problem)
+    assert "unknown place '91,0': give a city with its state" in json.dumps(problem)
 
 
 def test_items_are_read_as_they_are_written() -> None:
@@ -218,4 +218,4 @@ async def test_the_screen_and_the_file(
     refused = await asyncio.to_thread(
         lambda: CliRunner().invoke(app, ["analytics", "cheapest-basket", "1", "--near", "here"])
     )
-    assert "--near must be latitude and longitude" in str(refused.exception)
+    assert "--near: unknown place 'here': give a city with its state" in str(refused.exception)

@@ -14,6 +14,29 @@ def on_special(product: str, regular: float, price: float, **more: object) -> di
     return item(product, product, options=[("1/8oz", regular, 5)], special=[price], **more)
 
 
+async def test_spellings_of_a_brand_that_differ_in_case_are_one(shop: Shop) -> None:
+    """Of three specials two are of `Stiiizy` and one of `STIIIZY`; another brand has one."""
+    one, two = await shop.store("one", state="NM"), await shop.store("two", state="AZ")
+    await shop.crawl(
+        one, 0, [on_special("a", 60, 30, brandName="STIIIZY"), on_special("b", 60, 30, brandName="Stiiizy")]
+    )
+    await shop.crawl(
+        two, 0, [on_special("c", 60, 30, brandName="Stiiizy"), on_special("d", 60, 30, brandName="Stiiiz")]
+    )
+    await refresh(shop.pool, window=timedelta(days=2), now=at(1))
+    path = "/api/analytics/specials/groups"
+    found = {
+        state: sorted((row["brand"], row["specials"]) for row in await shop.walk(path, by="brand", state=state))
+        for state in ("all", "NM", "AZ")
+    }
+    assert found == {
+        "all": [("Stiiiz", 1), ("Stiiizy", 3)],
+        "NM": [("Stiiizy", 2)],
+        "AZ": [("Stiiiz", 1), ("Stiiizy", 1)],
+    }
+    assert [row["specials"] for row in await shop.walk(path, by="brand", state="all", brand="STIIIZY")] == [3]
+
+
 def plain(product: str, price: float) -> dict[str, object]:
     return item(product, product, options=[("1/8oz", price, 5)])
 

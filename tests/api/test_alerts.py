@@ -33,6 +33,24 @@ async def _make(shop: Shop, status: int = 201, **body: Any) -> Any:
     return await shop.ask("/api/alerts", method="POST", status=status, json=given)
 
 
+async def test_a_place_is_given_by_its_name(stocked: Shop) -> None:
+    """ZIP code 87501 is at 35.70, -105.98, by the Census Bureau's gazetteer; the positions of 35.08,-106.65 are exact."""
+    place = ("latitude", "longitude", "miles")
+    rule = (await _make(stocked, near="87501"))["rule"]
+    assert [rule[name] for name in place] == [pytest.approx(35.70, abs=0.05), pytest.approx(-105.98, abs=0.05), 25]
+    changed = await stocked.ask("/api/alerts/1", method="PATCH", json={"near": "35.08,-106.65", "miles": 5})
+    assert [changed["rule"][name] for name in place] == [35.08, -106.65, 5]
+    anywhere = await stocked.ask("/api/alerts/1", method="PATCH", json={"near": None})
+    assert [anywhere["rule"][name] for name in place] == [None] * 3
+    for body, status, message in (
+        ({"near": "Nowhere"}, 422, "unknown place 'Nowhere': give a city with its state"),
+        ({"near": "87501", "latitude": 35}, 422, "give one of them"),
+        ({"near": "87501", "miles": 501}, 400, "miles must be more than 0 and at most 500"),
+    ):
+        refused = await stocked.http.patch("/api/alerts/1", json=body)
+        assert (refused.status_code, message in refused.text) == (status, True), body
+
+
 async def test_make_show_change_remove(stocked: Shop) -> None:
     made = await _make(stocked, channels=[HOOK], amount=24.95)
     rule = made["rule"]

@@ -56,8 +56,25 @@ async def test_stores_products_and_changes_near_a_place(shop: Shop, stores: list
     for path in ("/api/stores", "/api/products", "/api/changes", "/api/locations", "/api/canonical-products"):
         refused = await shop.http.get(path, params={"miles": 5})
         assert (refused.status_code, "needs `near`" in refused.text) == (422, True), path
-        refused = await shop.http.get(path, params={"near": "Albuquerque"})
-        assert (refused.status_code, "latitude and longitude" in refused.text) == (422, True), path
+        refused = await shop.http.get(path, params={"near": "Nowhere"})
+        assert (refused.status_code, "unknown place 'Nowhere': give a city with its state" in refused.text) == (
+            422,
+            True,
+        ), path
+
+
+async def test_a_place_has_three_names(shop: Shop, stores: list[int], run: Run) -> None:
+    alb, sf, _, _ = stores
+    for store, names in (
+        (alb, ("Albuquerque, NM", "87102", "35.0844, -106.6504")),
+        (sf, ("Santa Fe, NM", "santa fe new mexico", "87501", "35.6870,-105.9378")),
+    ):
+        for near in names:
+            assert await _column(shop, "/api/stores", "id", near=near) == [store], near
+            assert await _column(shop, "/api/products", "dispensary_id", near=near) == [store], near
+            assert await _column(shop, "/api/changes", "dispensary_id", near=near) == [store], near
+            rows = json.loads((await run("stores", "list", "--near", near, "--json")).stdout)
+            assert [row["id"] for row in rows] == [store], near
 
 
 async def test_stores_updated_since(shop: Shop, stores: list[int]) -> None:
@@ -136,6 +153,9 @@ async def test_the_same_filters_on_the_command_line(shop: Shop, stores: list[int
     assert len(await found("products", "--updated-since", at(2).isoformat(), "--json")) == 4
     for arguments, message in (
         (("stores", "list", "--miles", "5"), "--miles needs --near"),
-        (("products", "--near", "Albuquerque"), "--near must be latitude and longitude in degrees"),
+        (
+            ("products", "--near", "Nowhere"),
+            "--near: unknown place 'Nowhere': give a city with its state (Santa Fe, NM), a ZIP",
+        ),
     ):
         assert message in str((await run(*arguments, code=2)).exception)

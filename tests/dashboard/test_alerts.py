@@ -149,6 +149,29 @@ async def test_it_is_turned_off_and_removed_and_messages_go_out_again(admin: htt
     assert await _rows(pool, "SELECT 1 FROM alert_rules UNION ALL SELECT 1 FROM alert_deliveries") == []
 
 
+async def test_a_place_is_typed_by_its_name_and_an_edit_keeps_its_position(
+    admin: httpx.AsyncClient, pool: Pool
+) -> None:
+    position = "SELECT latitude, longitude, miles, armed_at FROM alert_rules"
+    assert (
+        await admin.post("/admin/alerts/new", data={**RULE, "near": "35.084386,-0.00001", "miles": "5"})
+    ).status_code == 303
+    ((latitude, longitude, miles, armed),) = await _rows(pool, position)
+    assert (latitude, longitude, miles) == (35.084386, -0.00001, 5)
+    form = (await admin.get("/admin/alerts/1/edit")).text
+    typed = {name: re.search(rf'name="{name}"[^>]* value="([^"]*)"', form) for name in ("near", "miles", "version")}
+    values = {name: found[1] for name, found in typed.items() if found is not None}
+    assert (await admin.post("/admin/alerts/1/edit", data={**RULE, **values, "name": "Renamed"})).status_code == 303
+    assert await _rows(pool, position) == [(35.084386, -0.00001, 5, armed)], "the rule is not reset"
+    for place, field, message in (
+        ({"near": "Nowhere"}, "near", "unknown place &#39;Nowhere&#39;: give a city with its state"),
+        ({"miles": "5"}, "near", "enter the place that the distance is from"),
+        ({"near": "87501", "miles": "501"}, "miles", "a distance up to 500 miles"),
+    ):
+        page = (await admin.post("/admin/alerts/new", data={**RULE, "name": "Other", **place})).text
+        assert re.search(rf'id="h-{field}">[^<]*{re.escape(message)}', page), place
+
+
 async def test_all_that_is_wrong_is_shown_at_once(admin: httpx.AsyncClient) -> None:
     wrong = {
         **RULE, "name": "", "amount": "cheap", "store": "no such shop", "digest_at": "noon", "debounce_crawls": "x",
@@ -165,7 +188,7 @@ async def test_the_form_has_the_fields_of_its_condition(admin: httpx.AsyncClient
         return set(re.findall(r' name="(\w+)"', text[text.index('class="stack rule"') :]))
 
     always = {"name", "condition", "version", "webhook", "secret", "notify", "act", "digest", "digest_at", "timezone"}
-    scope = {"brand", "category", "search", "store", "state", "platform", "latitude", "longitude", "miles"}
+    scope = {"brand", "category", "search", "store", "state", "platform", "near", "miles"}
     timing = {"debounce_crawls", "debounce_minutes", "cooldown_minutes"}
     assert await names("no_worker") == always | {"debounce_minutes"}
     assert await names("circuit_opened") == always

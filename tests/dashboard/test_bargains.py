@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import httpx
 import psycopg
@@ -35,8 +36,20 @@ async def test_the_cheapest_basket_as_tables_and_as_a_file(viewer: httpx.AsyncCl
     query = {"items": "flower:3.5 g\nflower:1 g*2", "near": "35,-106", "miles": "5"}
     shown = words(await viewer.get(path, params=query))
     assert "No store has all items." in shown
-    assert "At two stores at most: $50.00 USD" in shown
+    assert "At two stores at most: $50.00" in shown
     assert "Compared: 2 stores." in shown
+    # A hundredth of a degree of latitude is 1.11 km.
+    assert "Shop B 0.7 mi" in shown
+    with psycopg.connect(database_url) as conn:
+        conn.execute("UPDATE dispensaries SET state = 'ON'")
+    canadian = words(await viewer.get(path, params=query))
+    assert "At two stores at most: CA$50.00" in canadian
+    assert "Shop B 1.1 km" in canadian
+    assert not re.search(r"(?<!CA)\$\d", canadian)
+    # Lamy, in the circle of 87540, is 33 to 35 miles from these stores.
+    for near in ("Lamy, NM", "87540"):
+        assert "Compared: 2 stores." in words(await viewer.get(path, params={**query, "near": near, "miles": "50"}))
+        assert "Compared: 0 stores." in words(await viewer.get(path, params={**query, "near": near, "miles": "20"}))
     file = await viewer.get(path, params={**query, "format": "csv"})
     assert file.headers["content-type"].startswith("text/csv")
     rows = list(csv.DictReader(io.StringIO(file.text)))
@@ -46,7 +59,10 @@ async def test_the_cheapest_basket_as_tables_and_as_a_file(viewer: httpx.AsyncCl
     ]
     wrong = words(await viewer.get(path, params={**query, "items": "weed:1 g", "near": "here", "miles": "far"}))
     assert "is neither the id of a canonical product" in wrong
-    assert "must be latitude and longitude in degrees" in wrong
+    assert (
+        "unknown place &#39;here&#39;: give a city with its state (Santa Fe, NM), a ZIP or postal code, or latitude"
+        in wrong
+    )
     assert "enter a distance up to 500 miles" in wrong
 
 

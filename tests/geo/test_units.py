@@ -1,10 +1,13 @@
-"""Distances by the unit of the place. Expected: a mile is 1,609.344 m (international yard and pound agreement of 1959)."""
+"""Units by the place. Expected: a mile is 1,609.344 m (international yard and pound agreement of 1959)."""
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
-from menuwatch.geo.units import distance, radius, state_of
+from menuwatch.core.format import money
+from menuwatch.geo.units import approximate_distance, currency, distance, distance_of_miles, radius, state_of
 
 
 @pytest.mark.parametrize(
@@ -22,6 +25,39 @@ from menuwatch.geo.units import distance, radius, state_of
 )
 def test_distances(meters: float | None, state: str, text: str) -> None:
     assert distance(meters, state) == text
+
+
+@pytest.mark.parametrize(
+    ("meters", "state", "text"),
+    [
+        (0, "AZ", "in 85001"),
+        (1_600, "AZ", "in 85001"),
+        (1_610, "AZ", "about 1 mi"),
+        (19_800, "IL", "about 12 mi"),
+        (999, "ON", "in 85001"),
+        (1_600, "ON", "about 2 km"),
+        (2_000_000, None, "about 1,243 mi"),
+    ],
+)
+def test_an_approximate_distance_says_so(meters: float, state: str | None, text: str) -> None:
+    assert approximate_distance(meters, state, "85001") == text
+
+
+def test_a_length_in_miles_is_shown_in_the_unit_of_the_state() -> None:
+    assert [distance_of_miles(Decimal("12.0"), state) for state in ("NM", "ON", None)] == ["12 mi", "19 km", "12 mi"]
+
+
+def test_stores_in_canada_ask_canadian_dollars() -> None:
+    assert [currency(state) for state in ("NM", "ON", "QC", "PR", None, "")] == [
+        "USD",
+        "CAD",
+        "CAD",
+        "USD",
+        "USD",
+        "USD",
+    ]
+    assert [money(Decimal("1234.5"), currency(state)) for state in ("CA", "BC")] == ["$1,234.50", "CA$1,234.50"]
+    assert (money(None, "CAD"), money(3, "EUR")) == ("–", "EUR 3.00")
 
 
 def test_a_radius_is_in_miles_or_kilometers() -> None:

@@ -217,7 +217,7 @@ async def test_arguments_are_named_in_errors(pool: Pool, tmp_path: Path) -> None
         assert "colour: no such argument; this tool takes: limit, cursor, q" in message
         with pytest.raises(Failed, match="product 77 does not exist"):
             await asking("get_product", product_id=77)
-        with pytest.raises(Failed, match="near: unknown place 'Nowhere'"):
+        with pytest.raises(Failed, match="near: unknown place 'Nowhere': give a city with its state"):
             await asking("search_stores", near="Nowhere")
         first = json.dumps(["x", [1]])
         with pytest.raises(Failed, match="cursor: not valid"):

@@ -288,6 +288,8 @@ class TestPromotions:
         page = await front.page("/deals")
         assert "Five for less 5 for $75" in page.text
         assert cards(await front.page("/deals?sort=newest")) == []
+        await front.shop.execute("UPDATE dispensaries SET state = 'ON'")
+        assert "Five for less 5 for CA$75" in (await front.page("/deals")).text
 
     async def test_a_chain_has_it_once(self, front: Front, store: int) -> None:
         other = await front.shop.store("branch", **TUCSON)

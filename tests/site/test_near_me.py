@@ -166,7 +166,14 @@ async def test_a_store_without_a_position_is_no_dot_and_follows_its_postal_code(
     store = await front.shop.store("one", zipcode="60601", state="IL", city=None)
     await front.crawl(store, 0, [item("1")])
     page = await front.page("/stores?near=60601")
-    assert "0.0 mi" in page.text
+    assert "in 60601 · 1 product" in page.text
+    assert " mi " not in page.text
+    # By the Census Bureau's gazetteer, 60601 is at 41.886, -87.622 and 60201 (Evanston) at 42.055, -87.695: 12.2 miles.
+    away = await front.page("/stores?near=60201")
+    assert "about 12 mi · 1 product" in away.text
+    for path in (f"/s/{store}-one", "/search", f"/p/{await front.item('Blue Dream')}-blue-dream"):
+        assert "about 12 mi" in (await front.page(f"{path}?near=60201")).text, path
+    assert "in 60601 from" not in (await front.page(f"/s/{store}-one?near=60601")).text
     assert "Directions" not in page.text
     assert '<figure class="map">' not in page.html
     with actor_context(Actor(name="ann", kind="user", via="api")):
@@ -174,6 +181,12 @@ async def test_a_store_without_a_position_is_no_dot_and_follows_its_postal_code(
             await editing.set_details(conn, store, {"zipcode": "85001", "state": "AZ"})
     await front.index()
     assert re.findall(r'<li class="store"><a href="/s/(\d+)', (await front.page("/stores?near=85001")).html) == ["1"]
+
+
+async def test_a_canadian_store_without_a_position_is_in_its_postal_area(front: Front) -> None:
+    await front.crawl(await front.shop.store("one", zipcode="M5V 2T6", state="ON", city="Toronto"), 0, [item("1")])
+    assert "in M5V · 1 product" in (await front.page("/stores", params={"near": "M5V 1J1"})).text
+    assert re.search(r"about \d+ km · 1 product", (await front.page("/stores", params={"near": "Ajax, ON"})).text)
 
 
 async def test_the_map_links_every_store(four: Front) -> None:

@@ -239,6 +239,7 @@ async def test_what_costs_next_to_nothing_has_no_percentage_and_canadian_dollars
         assert "CA$40" not in text.partition("Slip")[2].partition("Category")[0]
     page = await front.page(f"/p/{await front.item('Half')}-half")
     assert "CA$20" in page.text
+    assert "2 products, 2 in stock · from CA$20" in (await front.page("/b/acme")).text
     assert "50% off" in page.text
     assert page.linked["offers"]["priceCurrency"] == "CAD"
 

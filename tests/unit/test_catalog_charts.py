@@ -54,6 +54,12 @@ def test_a_price_lasts_until_the_next_one_and_until_now() -> None:
     assert found == [(0, 10, 10, None), (8, 10, 10, None), (8, 12, 9, None), (20, 12, 9, None), (20, 12, 9, None)]
 
 
+def test_prices_in_canada_are_in_canadian_dollars() -> None:
+    series = PriceSeries(steps=[step(0, None, 10)], gaps=[], cut=False)
+    for currency, text in (("USD", "$10.00"), ("CAD", "CA$10.00")):
+        assert {values[1] for _, values in price_chart(series, at(5), currency).rows} == {text}
+
+
 def test_nothing_is_drawn_where_nobody_looked() -> None:
     series = PriceSeries(
         steps=[step(0, 4, 10), step(12, None, 10)], gaps=[Gap(from_=at(4), to=at(12), reason="unobserved")], cut=False

@@ -12,6 +12,7 @@ from menuwatch.alerts.events import AlertEvent
 from menuwatch.alerts.model import CONDITIONS, Condition
 from menuwatch.alerts.service import AlertRule
 from menuwatch.core.format import money, pluralize
+from menuwatch.geo.units import currency
 
 CONDITION_LABELS: Mapping[str, str] = {name: kind.label for name, kind in CONDITIONS.items()}
 PRICES: Mapping[str, str] = {
@@ -64,7 +65,7 @@ def size(rule: AlertRule) -> str:
         return "" if rule.percent is None else f"{_plain(rule.percent)} %"
     unit = CONDITIONS[rule.condition].unit
     if unit == "$":
-        return money(rule.amount)
+        return money(rule.amount, currency(rule.state))
     return f"{_plain(rule.amount)} {unit.removesuffix('s') if rule.amount == 1 and unit != 'proxies' else unit}"
 
 

@@ -11,6 +11,7 @@ import msgspec
 from menuwatch.alerts.model import CONDITIONS, Rule
 from menuwatch.alerts.store import DueEvent
 from menuwatch.core.format import money
+from menuwatch.geo.units import currency
 
 VERSION = 1
 MOST_LINES = 20
@@ -75,8 +76,9 @@ def _line(event: Mapping[str, Any]) -> str:
 
 def _change(event: Mapping[str, Any]) -> str:
     before, after = event["before"], event["after"]
-    price = "no price" if after["price"] is None else money(after["price"])
+    paid = currency(event["store"].get("state"))
+    price = "no price" if after["price"] is None else money(after["price"], paid)
     was = event["reference_price"] if event["reference_price"] is not None else before and before["price"]
-    from_ = f", was {money(was)}" if was is not None and was != after["price"] else ""
+    from_ = f", was {money(was, paid)}" if was is not None and was != after["price"] else ""
     stock = {"oos": ", out of stock", "in_stock": ""}.get(after["stock_status"], "")
     return f"{price}{from_}{stock}"

@@ -72,7 +72,7 @@ class AlertRule(Struct, kw_only=True, frozen=True):
     miles: Annotated[float | None, doc("Only stores this near to the position; null for all.")]
     amount: Annotated[
         Decimal | None,
-        doc("Price threshold, or size of the price drop, in US dollars; null if the condition has none."),
+        doc("Price threshold, or size of the price drop, in the store's currency; null if the condition has none."),
     ]
     percent: Annotated[Decimal | None, doc("Size of the price drop in percent; null if the condition has none.")]
     option: Annotated[str | None, doc("Size or package to compare; null for the cheapest one.")]

@@ -18,6 +18,7 @@ from menuwatch.core.encryption import SecretBox
 from menuwatch.core.errors import InvalidField, InvalidFields, Refused, unknown_value
 from menuwatch.db import sql
 from menuwatch.db.query import fetch_all, fetch_one
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, parse_area
 from menuwatch.geo.states import parse_state
 from menuwatch.stores import store as stores
 
@@ -190,8 +191,14 @@ def _check_scope(values: dict[str, Any], errors: _Errors, *, store_given: bool) 
             errors.add("state", str(error))
 
 
-MAX_MILES = 500
-_NEAR = (("latitude", -90, 90), ("longitude", -180, 180), ("miles", 0, MAX_MILES))
+_NEAR = (("latitude", -90, 90), ("longitude", -180, 180), ("miles", 0, FARTHEST_MILES))
+
+
+def near_values(near: str, miles: float | None) -> dict[str, float]:
+    """The fields of a rule that say near which place; raises Refused for an unknown place."""
+    miles = DEFAULT_MILES if miles is None else miles
+    circle = parse_area(near, miles).circle
+    return {"latitude": circle.latitude, "longitude": circle.longitude, "miles": miles}
 
 
 def _check_near(values: Mapping[str, Any], errors: _Errors) -> None:

@@ -17,20 +17,25 @@ SELECT %(run)s::bigint,
   LEFT JOIN brands b ON b.id = i.brand_id;
 
 -- name: fill_special_groups
--- By the share of specials whose regular price was never asked, of those of which that is known.
-WITH g AS (
-  SELECT CASE grouping(state, dispensary_id, brand, category) WHEN 15 THEN 'all' WHEN 7 THEN 'state' WHEN 3 THEN 'store' WHEN 5 THEN 'brand' WHEN 13 THEN 'all_brand'
+-- By the share of specials whose regular price was never asked, of those of which that is known. Spellings of a brand that differ in case alone are
+-- one, shown as most specials have it.
+WITH s AS (
+  SELECT *, lower(brand) AS key FROM analytics_special_stats WHERE run_id = %(run)s::bigint
+), spelled AS (
+  SELECT DISTINCT ON (key) key, brand FROM s WHERE brand IS NOT NULL GROUP BY key, brand ORDER BY key, count(*) DESC, brand
+), g AS (
+  SELECT CASE grouping(state, dispensary_id, key, category) WHEN 15 THEN 'all' WHEN 7 THEN 'state' WHEN 3 THEN 'store' WHEN 5 THEN 'brand' WHEN 13 THEN 'all_brand'
               WHEN 6 THEN 'category' ELSE 'all_category' END AS level,
-         state, dispensary_id, max(brand_id) AS brand_id, brand, category, count(*) AS specials, count(*) FILTER (WHERE verdict = 'genuine') AS genuine,
+         state, dispensary_id, CASE WHEN grouping(key) = 0 THEN max(brand_id) END AS brand_id, key, category, count(*) AS specials,
+         count(*) FILTER (WHERE verdict = 'genuine') AS genuine,
          count(*) FILTER (WHERE verdict = 'doubtful') AS doubtful, count(*) FILTER (WHERE verdict = 'never_asked') AS never_asked,
          count(*) FILTER (WHERE verdict = 'unknown') AS unknown,
          percentile_cont(0.5) WITHIN GROUP (ORDER BY score) AS score_median, min(checked_at) AS oldest_check_at
-    FROM analytics_special_stats WHERE run_id = %(run)s::bigint
-   GROUP BY GROUPING SETS ((), (state), (state, dispensary_id), (brand), (state, brand), (category), (state, category))
+    FROM s GROUP BY GROUPING SETS ((), (state), (state, dispensary_id), (key), (state, key), (category), (state, category))
 ), x AS (
-  SELECT g.*, level IN ('all', 'all_brand', 'all_category') AS all_states, regexp_replace(level, '^all_', '') AS by,
+  SELECT g.*, n.brand, level IN ('all', 'all_brand', 'all_category') AS all_states, regexp_replace(level, '^all_', '') AS by,
          round(never_asked::numeric / nullif(specials - unknown, 0), 4) AS never_asked_share
-    FROM g WHERE specials > 0
+    FROM g LEFT JOIN spelled n ON n.key = g.key WHERE specials > 0
 )
 INSERT INTO analytics_special_group_stats (run_id, place, by, all_states, state, dispensary_id, brand_id, brand, category, specials, genuine, doubtful,
        never_asked, unknown, never_asked_share, score_median, oldest_check_at)

@@ -29,7 +29,7 @@ IMPLAUSIBLE = 5
 
 
 class PriceSpread(Struct, kw_only=True, frozen=True):
-    """What locations ask for one size now, in US dollars, specials included. A shop on two platforms counts once."""
+    """What locations ask for one size now, in its currency, specials included. A shop on two platforms counts once."""
 
     size: Annotated[
         str | None, doc("Size, for example `3.5 g`; null for options without one, which are not comparable.")
@@ -70,7 +70,8 @@ class CanonicalOffer(Struct, kw_only=True, frozen=True):
     name: Annotated[str, doc("Name on the menu.")]
     option: Annotated[str, doc("Size or package, as on the menu.")]
     size: Annotated[str | None, doc("Size as it is written everywhere; null if it has none.")]
-    price: Annotated[Decimal | None, doc("Price in US dollars, specials included; null if it has none.")]
+    currency: Annotated[str, doc("Currency of the price: USD, or CAD at stores in Canada.")]
+    price: Annotated[Decimal | None, doc("Specials included; null if it has none.")]
     crawled_at: Instant
     counted: Annotated[
         bool,

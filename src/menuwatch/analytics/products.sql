@@ -33,7 +33,7 @@ SELECT c.id, c.name, n.brand_id, b.name AS brand, c.category, c.form, c.strain, 
 
 -- name: offers
 -- Options that can be bought, of the stores' last crawls.
-SELECT m.canonical_product_id, p.id AS product_id, p.dispensary_id, d.name AS store, d.state, p.provider, l.location_id, p.name, v.option, v.weight_g,
+SELECT m.canonical_product_id, p.id AS product_id, p.dispensary_id, d.name AS store, d.state, currency_of(d.state) AS currency, p.provider, l.location_id, p.name, v.option, v.weight_g,
        v.content_mg, v.pieces, effective_price(v.price_rec, v.special_rec, v.price_med, v.special_med) AS price, d.last_crawled_at AS crawled_at
   FROM product_matches m
   JOIN catalog_products p ON p.id = m.product_id

@@ -94,7 +94,7 @@ _Distribution = Annotated[Raw, json_of(Distribution)]
 
 
 class PricePerGram(Struct, kw_only=True, frozen=True):
-    """Price per gram of products on offer in one category, in US dollars."""
+    """Price per gram of products on offer in one category, in the currency of the stores; that of all states is not converted."""
 
     all_states: bool
     state: _State

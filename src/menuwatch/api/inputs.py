@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from menuwatch.core.errors import Refused
-from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, Circle
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, PLACE_FORMS, Circle, parse_area
 from menuwatch.queue.model import PRIORITY_MAX, PRIORITY_MIN, ROLE_ALIASES, Role, parse_role
 from menuwatch.web.inputs import (
     BIGINT_MAX,
@@ -28,6 +28,7 @@ from menuwatch.web.inputs import (
     BigId,
     Input,
     Instant,
+    Place,
     Search,
     State,
     StoreId,
@@ -41,7 +42,6 @@ __all__ = [
     "CANONICAL_PRODUCTS",
     "INTEGER_MAX",
     "LOCATIONS",
-    "POSITION",
     "Amount",
     "AnyRole",
     "BigId",
@@ -55,6 +55,7 @@ __all__ = [
     "NoQuery",
     "PageQuery",
     "PayloadPath",
+    "Place",
     "Priority",
     "ProductPath",
     "Search",
@@ -203,42 +204,30 @@ class LongPageQuery(PageQuery):
     limit: int = Field(50, ge=1, le=1000, description="Maximum number of items per page.")
 
 
-def _position(text: str) -> str:
-    try:
-        Circle.around(text, FARTHEST_MILES)
-    except Refused as error:
-        raise ValueError(str(error)) from None
-    return text
-
-
-POSITION = Annotated[str, AfterValidator(_position)]
-
-
 class NearQuery(Input):
-    """Which stores, by their distance from a position."""
+    """Which stores, by their distance from a place."""
 
-    near: POSITION | None = Field(
+    near: Place | None = Field(
         None,
-        description="Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a position are "
-        "left out.",
-        examples=["35.08,-106.65"],
+        description=f"Only stores within `miles` of this place: {PLACE_FORMS}. Stores without a position are left out.",
+        examples=["Santa Fe, NM", "87501", "35.08,-106.65"],
     )
     # No default in the description: generated clients would send it, also without a position.
     miles: float | None = Field(
-        None, gt=0, le=FARTHEST_MILES, description="Distance from `near`, in miles; 25 if omitted."
+        None, gt=0, le=FARTHEST_MILES, description=f"Distance from `near`, in miles; {DEFAULT_MILES} if omitted."
     )
 
     @field_validator("miles")
     @classmethod
-    def _miles_of_a_position(cls, miles: float | None, given: ValidationInfo) -> float | None:
+    def _miles_of_a_place(cls, miles: float | None, given: ValidationInfo) -> float | None:
         if miles is not None and "near" in given.data and given.data["near"] is None:
-            raise ValueError("needs `near`: the position that the distance is from")
+            raise ValueError("needs `near`: the place that the distance is from")
         return miles
 
     @property
     def circle(self) -> Circle | None:
-        """The position with the distance; None if none is given."""
-        return None if self.near is None else Circle.around(self.near, self.miles or DEFAULT_MILES)
+        """The circle around the place; None if none is given."""
+        return None if self.near is None else parse_area(self.near, self.miles or DEFAULT_MILES).circle
 
 
 class SpanQuery(PageQuery):

@@ -172,7 +172,7 @@ class DiffItem(Struct, kw_only=True, frozen=True, rename="camel"):
 
 
 class DiffPrices(Struct, frozen=True, rename="camel"):
-    """Prices of one option, in US dollars; null if there is none."""
+    """Prices of one option, in the store's currency; null if there is none."""
 
     option: Annotated[str, doc("Size or package.")]
     price_rec: Decimal | None

@@ -151,6 +151,7 @@ class Product(Struct, kw_only=True, frozen=True):
     category_canon: Annotated[str | None, doc("Canonical category; null if unknown.")]
     subcategory_canon: Annotated[str | None, doc("Canonical subcategory; null if unknown.")]
     strain_canon: Annotated[str | None, doc("Canonical strain type; null if unknown.")]
+    currency: Annotated[str, doc("Currency of the prices: USD, or CAD at stores in Canada.")]
     price: Price
     price_rec: PriceRec
     price_rec_special: PriceRecSpecial

@@ -36,7 +36,7 @@ effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_speci
 
 -- piece: product_columns
 p.id, p.dispensary_id, d.name AS store, p.provider, p.provider_product_id, p.name, p.brand_name, p.category, p.subcategory,
-p.strain_type, p.category_canon, p.subcategory_canon, p.strain_canon,
+p.strain_type, p.category_canon, p.subcategory_canon, p.strain_canon, currency_of(d.state) AS currency,
 effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) AS price,
 p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.stock_status, p.is_in_stock, p.quantity,
 p.quantity_capped, p.variants,

@@ -20,7 +20,7 @@ class Potency(Struct, kw_only=True, frozen=True):
 
 
 class OptionPrices(Struct, kw_only=True, frozen=True):
-    """Prices of one option of a product, in US dollars; null if there is none."""
+    """Prices of one option of a product, in the store's currency; null if there is none."""
 
     option: Annotated[str, doc("Size or package, as on the menu.")]
     price_rec: Annotated[Decimal | None, doc("Recreational price.")]
@@ -45,19 +45,22 @@ class ProductBatch(Batch, frozen=True, gc=False):
 Price = Annotated[
     Decimal | None,
     doc(
-        "Price of the cheapest option in US dollars, specials included; the medical price only if there is no other. Null if it has "
-        "no price."
+        "Price of the cheapest option in the store's currency, specials included; the medical price only if there is no other. "
+        "Null if it has no price."
     ),
 ]
 PriceRec = Annotated[
-    Decimal | None, doc("Lowest recreational price of its options, in US dollars; null if there is none.")
+    Decimal | None, doc("Lowest recreational price of its options, in the store's currency; null if there is none.")
 ]
 PriceRecSpecial = Annotated[
-    Decimal | None, doc("Lowest recreational special price of its options, in US dollars; null if there is none.")
+    Decimal | None,
+    doc("Lowest recreational special price of its options, in the store's currency; null if there is none."),
 ]
-PriceMed = Annotated[Decimal | None, doc("Lowest medical price of its options, in US dollars; null if there is none.")]
+PriceMed = Annotated[
+    Decimal | None, doc("Lowest medical price of its options, in the store's currency; null if there is none.")
+]
 PriceMedSpecial = Annotated[
-    Decimal | None, doc("Lowest medical special price of its options, in US dollars; null if there is none.")
+    Decimal | None, doc("Lowest medical special price of its options, in the store's currency; null if there is none.")
 ]
 PotencyJson = Annotated[Raw, json_of(Potency)]
 Thc = Annotated[PotencyJson | None, doc("THC content; null if unknown.")]

@@ -12,8 +12,10 @@ from typing import Annotated, Any, Literal, TypeVar
 import typer
 
 from menuwatch.alerts.model import Price
+from menuwatch.alerts.validate import near_values
 from menuwatch.cli.options import StoreOption
 from menuwatch.core.errors import InvalidField, Refused
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, PLACE_FORMS
 
 T = TypeVar("T")
 
@@ -39,13 +41,22 @@ class RuleOptions:
     search: Annotated[str | None, typer.Option("--search", help="Only products whose name contains this text.")] = None
     state: Annotated[str | None, typer.Option("--state", help="Only stores in this state.")] = None
     platform: Annotated[str | None, typer.Option("--platform", help="Only stores on this platform.")] = None
+    near: Annotated[
+        str | None, typer.Option("--near", help=f"Only stores near this place: {PLACE_FORMS}.", metavar="PLACE")
+    ] = None
     latitude: Annotated[float | None, typer.Option("--latitude", help="Only stores within --miles of this place.")] = (
         None
     )
     longitude: Annotated[
         float | None, typer.Option("--longitude", help="Only stores within --miles of this place.")
     ] = None
-    miles: Annotated[float | None, typer.Option("--miles", help="Distance from the place, at most 500.")] = None
+    miles: Annotated[
+        float | None,
+        typer.Option(
+            "--miles",
+            help=f"Distance from the place, at most {FARTHEST_MILES}; {DEFAULT_MILES} by default with --near.",
+        ),
+    ] = None
     option: Annotated[
         str | None, typer.Option("--option", help="Size or package to compare; default: the cheapest one.")
     ] = None
@@ -92,6 +103,13 @@ class RuleOptions:
         for name in ("amount", "percent", "hysteresis_percent"):
             if name in values:
                 values[name] = _parse_number(values[name], _OPTIONS[name])
+        if (near := values.pop("near", None)) is not None:
+            if self.latitude is not None or self.longitude is not None:
+                raise Refused("--near is another way to give --latitude and --longitude: give one of them")
+            try:
+                values |= near_values(near, self.miles)
+            except Refused as error:
+                raise Refused(f"--near: {error}") from None
         if self.digest is not None:
             daily = self.digest not in ("immediately", "hourly")
             values |= {"digest": "daily" if daily else self.digest, "digest_at": self.digest if daily else None}

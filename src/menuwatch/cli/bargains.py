@@ -20,8 +20,9 @@ from menuwatch.cli.startup import read
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import pluralize
 from menuwatch.db.pool import Connection
-from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, PLACE_FORMS
 from menuwatch.geo.states import parse_state
+from menuwatch.geo.units import distance_of_miles
 from menuwatch.system import System
 
 app = Commands("Bargains.")
@@ -30,12 +31,14 @@ _BASKETS = (
     ("one_store", "At one store"), ("two_stores", "At two stores at most"), ("any_stores", "At any number of stores")
 )  # fmt: skip
 _LINES = (
-    Column("Store", "store"), Column("Miles", "miles"), Column("Item", "item"), Column("Product", "name"),
+    Column("Store", "store"), Column("Distance", lambda row: distance_of_miles(row["miles"], row["state"])),
+    Column("Item", "item"), Column("Product", "name"),
     Column("Size", "size"), Column("Quantity", "quantity"), Column("Price", "price"), Column("Cost", "cost"),
     Column("Crawled", lambda row: ago(row["crawled_at"])),
 )  # fmt: skip
 _STORES = (
-    Column("#", "dispensary_id"), Column("Store", "store"), Column("Miles", "miles"), Column("Items", "items"), Column("Cost", "cost"),
+    Column("#", "dispensary_id"), Column("Store", "store"),
+    Column("Distance", lambda row: distance_of_miles(row.miles, row.state)), Column("Items", "items"), Column("Cost", "cost"),
     Column("Crawled", lambda row: ago(row.crawled_at)), Column("Missing", lambda row: ", ".join(row.missing)),
 )  # fmt: skip
 
@@ -50,7 +53,7 @@ def cheapest_basket(
             metavar="ITEM",
         ),
     ],
-    near: Annotated[str, typer.Option(help="The place: latitude and longitude in degrees, such as 35.08,-106.65.")],
+    near: Annotated[str, typer.Option(help=f"The place: {PLACE_FORMS}.", metavar="PLACE")],
     miles: Annotated[
         float, typer.Option(min=0.1, max=FARTHEST_MILES, help="Distance from it, in miles.")
     ] = DEFAULT_MILES,

@@ -30,7 +30,7 @@ STATE_COLUMNS = (
     Column("From (UTC)", "from"),
     Column("To (UTC)", "to"),
     Column("What", "what", rank=1),
-    Column("From $", "price", rank=2),
+    Column("Price", "price", rank=2),
     Column("Stock", "stock_status", rank=3),
     Column("Quantity", "quantity"),
     Column("THC", "thc", format_potency),
@@ -67,7 +67,7 @@ def show(
 
     async def act(system: System, conn: Connection) -> tuple[dict[str, Any], ProductHistory]:
         detail = await get_product(conn, product)
-        names = ("id", "dispensary_id", "store", "provider", "provider_product_id", "name")
+        names = ("id", "dispensary_id", "store", "provider", "provider_product_id", "name", "currency")
         archived = ParquetPartitions(system.archive.storage)
         history = await get_history(conn, product, span, limit=out.rows, archived=archived)
         return {name: getattr(detail, name) for name in names}, history
@@ -81,7 +81,7 @@ def show(
     rows += [{**empty, "what": gap.reason, "from": gap.from_, "to": gap.to} for gap in history.gaps]
     rows.sort(key=lambda row: row["from"], reverse=True)
     if out.is_table:
-        echo(f"{named['name']}, {named['store']}")
+        echo(f"{named['name']}, {named['store']}; prices in {named['currency']}")
     print_list(rows, STATE_COLUMNS, out.format, empty="No history in that period.")
     out.note_limit(history.next is not None, "state")
 

@@ -21,7 +21,7 @@ from menuwatch.cli.output import Column, Format, notice, print_list
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import pluralize
 from menuwatch.core.moments import parse_since as parse_since
-from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, Circle
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, PLACE_FORMS, Circle, parse_area
 from menuwatch.geo.states import parse_state
 
 if TYPE_CHECKING:
@@ -43,13 +43,15 @@ NearOption = Annotated[
     str | None,
     typer.Option(
         "--near",
-        help="Only near this place: latitude and longitude in degrees, such as 35.08,-106.65.",
-        metavar="LATITUDE,LONGITUDE",
+        help=f"Only near this place: {PLACE_FORMS}.",
+        metavar="PLACE",
     ),
 ]
 MilesOption = Annotated[
     float | None,
-    typer.Option("--miles", min=0.1, max=FARTHEST_MILES, help="Distance from --near, in miles; 25 by default."),
+    typer.Option(
+        "--miles", min=0.1, max=FARTHEST_MILES, help=f"Distance from --near, in miles; {DEFAULT_MILES} by default."
+    ),
 ]
 UpdatedOption = Annotated[
     str | None,
@@ -78,9 +80,9 @@ def parse_circle(near: str | None, miles: float | None) -> Circle | None:
             raise Refused("--miles needs --near: the place that the distance is from")
         return None
     try:
-        return Circle.around(near, miles or DEFAULT_MILES)
+        return parse_area(near, miles or DEFAULT_MILES).circle
     except Refused as error:
-        raise Refused(f"--near {error}") from None
+        raise Refused(f"--near: {error}") from None
 
 
 def parse_updated(text: str | None) -> datetime | None:

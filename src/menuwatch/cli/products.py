@@ -46,8 +46,10 @@ from menuwatch.cli.options import (
 from menuwatch.cli.output import Column, Format, format_potency, print_list, standard_output
 from menuwatch.cli.startup import read
 from menuwatch.core.errors import Refused
+from menuwatch.core.format import money
 from menuwatch.db.pool import Connection
 from menuwatch.exports.tables import Format as FileFormat
+from menuwatch.geo.units import currency
 from menuwatch.ops import export
 from menuwatch.stores.service import StoreFilter, list_stores
 from menuwatch.system import System
@@ -86,6 +88,10 @@ def _sides(change: Change) -> tuple[ChangeSide, ChangeSide]:
     return msgspec.json.decode(change.before, type=ChangeSide), msgspec.json.decode(change.after, type=ChangeSide)
 
 
+def _money(price: Decimal | None, unit: str) -> str | None:
+    return None if price is None else money(price, unit)
+
+
 def _price_change(change: AnyChange) -> str | None:
     if isinstance(change, MatchChange) or not change.price_changed:
         return None
@@ -96,7 +102,7 @@ def _price_change(change: AnyChange) -> str | None:
         prices, what = (before.price_rec, after.price_rec), "regular "
         if before.price_rec == after.price_rec:
             return "of another option"
-    return what + " → ".join("-" if price is None else f"{price:,.2f}" for price in prices)
+    return what + " → ".join(_money(price, currency(change.state)) or "-" for price in prices)
 
 
 def _stock_change(change: AnyChange) -> str | None:
@@ -120,7 +126,7 @@ PRODUCT_COLUMNS = (
     Column("Product", "name"),
     Column("Brand", "brand_name"),
     Column("Category", "category"),
-    Column("From $", "price"),
+    Column("From", lambda product: _money(product.price, product.currency), align="right"),
     Column("Stock", _stock),
     Column("THC", lambda product: format_potency(product.thc)),
 )
@@ -128,7 +134,7 @@ CHANGE_COLUMNS = (
     Column("When (UTC)", "changed_at"),
     Column("Store", lambda change: None if isinstance(change, MatchChange) else change.store),
     Column("Product", "name"),
-    Column("Price from $", _price_change),
+    Column("Price from", _price_change),
     Column("Stock", _stock_change),
     Column("Canonical products", _match_change),
 )

@@ -75,9 +75,17 @@ def per_second(rate: float) -> str:
     return decimal(float(f"{rate:.3g}")) if rate < 100 else f"{rate:,.0f}"
 
 
-def money(value: Decimal | float | None) -> str:
-    """`$1,234.50`; a dash for None."""
-    return "–" if value is None else f"${value:,.2f}"
+_SIGNS = {"USD": "$", "CAD": "CA$"}
+
+
+def currency_sign(currency: str) -> str:
+    """What stands before an amount: `$` for USD, `CA$` for CAD, `EUR ` for another currency."""
+    return _SIGNS.get(currency, f"{currency} ")
+
+
+def money(value: Decimal | float | None, currency: str = "USD") -> str:
+    """`$1,234.50`, `CA$1,234.50` for CAD; a dash for None."""
+    return "–" if value is None else f"{currency_sign(currency)}{value:,.2f}"
 
 
 def percent(share: float | None, digits: int = 0) -> str:

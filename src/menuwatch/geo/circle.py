@@ -1,4 +1,4 @@
-"""A circle around a position: what lies near a place."""
+"""A circle around a place: what lies near it, and how people and programs name the place."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import re
 from typing import Any, NamedTuple
 
 from menuwatch.core.errors import Refused
+from menuwatch.geo import postcodes
 from menuwatch.geo.units import METERS_PER_MILE
 
 FARTHEST_MILES = 500
 """Largest distance from a place."""
 DEFAULT_MILES = 25
 """Distance from a place, unless another is given."""
-_POSITION = re.compile(r"-?\d{1,3}(?:\.\d{1,12})?, ?-?\d{1,3}(?:\.\d{1,12})?")
+PLACE_FORMS = "a city with its state (Santa Fe, NM), a ZIP or postal code, or latitude and longitude (35.08,-106.65)"
+"""What names a place."""
+_POSITION = re.compile(r"(-?[0-9]{1,3}(?:\.[0-9]{1,20})?) ?, ?(-?[0-9]{1,3}(?:\.[0-9]{1,20})?)")
 
 
 class Circle(NamedTuple):
@@ -22,14 +25,29 @@ class Circle(NamedTuple):
     longitude: float
     meters: float
 
-    @classmethod
-    def around(cls, position: str, miles: float) -> Circle:
-        """The circle around `35.08,-106.65`, latitude and longitude in degrees; raises Refused."""
-        if _POSITION.fullmatch(position):
-            latitude, longitude = map(float, position.split(","))
-            if abs(latitude) <= 90 and abs(longitude) <= 180:
-                return cls(latitude, longitude, miles * METERS_PER_MILE)
-        raise Refused("must be latitude and longitude in degrees, such as 35.08,-106.65")
+
+class Area(NamedTuple):
+    """A circle around a place."""
+
+    circle: Circle
+    place: str
+    """`Santa Fe, NM 87501`, `35.08,-106.65`."""
+
+
+def parse_area(near: str, miles: float) -> Area:
+    """The circle around a place, given as PLACE_FORMS says: around a position itself, around the middle of a city or postcode.
+
+    A city without its state is the most populous of that name. Raises Refused.
+    """
+    text = near.strip()
+    meters = miles * METERS_PER_MILE
+    if (degrees := _POSITION.fullmatch(text)) is not None:
+        latitude, longitude = float(degrees[1]), float(degrees[2])
+        if abs(latitude) <= 90 and abs(longitude) <= 180:
+            return Area(Circle(latitude, longitude, meters), f"{degrees[1]},{degrees[2]}")
+    elif (place := postcodes.find(text)) is not None:
+        return Area(Circle(place.latitude, place.longitude, meters), place.label)
+    raise Refused(f"unknown place {text[:40]!r}: give {PLACE_FORMS}")
 
 
 def circle_values(circle: Circle | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Distances in the unit that people of a place use: kilometers in Canada, miles in the United States. Pure.
+"""Units that people of a place use: kilometers and Canadian dollars in Canada, miles and US dollars in the United States. Pure.
 
 Searches and alerts keep their radius in miles everywhere; only what is shown differs.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 
 from menuwatch.geo import states
 
@@ -21,6 +22,11 @@ def is_metric(state: str | None) -> bool:
     return state in states.PROVINCES
 
 
+def currency(state: str | None) -> str:
+    """Currency of the stores in this state or province, USD or CAD: that of the SQL function `currency_of`."""
+    return "CAD" if is_metric(state) else "USD"
+
+
 def state_of(label: str) -> str | None:
     """The state or province in a place's label: `ON` for "Toronto, ON M5V"; None if it names none."""
     match = _STATE.search(label)
@@ -31,8 +37,26 @@ def distance(meters: float | None, state: str | None) -> str:
     """`0.4 mi`, `12 mi` from a place in that state, `0.6 km`, `19 km` from one in Canada; empty if unknown."""
     if meters is None:
         return ""
-    length, unit = (meters / 1000, "km") if is_metric(state) else (meters / METERS_PER_MILE, "mi")
+    length, unit = _length(meters, state)
     return f"{length:.1f} {unit}" if length < 9.95 else f"{length:,.0f} {unit}"
+
+
+def distance_of_miles(miles: Decimal | float, state: str | None) -> str:
+    """As `distance`, of a length in miles."""
+    return distance(float(miles) * METERS_PER_MILE, state)
+
+
+def approximate_distance(meters: float, state: str | None, area: str) -> str:
+    """`about 12 mi`, from a place in Canada `about 19 km`; `in 85001`, which is `area`, where that is less than one.
+
+    For a position that is only known by the area that it is in.
+    """
+    length, unit = _length(meters, state)
+    return f"about {length:,.0f} {unit}" if length >= 1 else f"in {area}"
+
+
+def _length(meters: float, state: str | None) -> tuple[float, str]:
+    return (meters / 1000, "km") if is_metric(state) else (meters / METERS_PER_MILE, "mi")
 
 
 def meters_between(a: tuple[float, float], b: tuple[float, float]) -> float:

@@ -46,7 +46,8 @@ class ProductListing(Struct, kw_only=True, frozen=True):
     platform: str
     name: Annotated[str, doc("As on the menu.")]
     brand: Annotated[str | None, doc("As on the menu; null if it has none.")]
-    price: Annotated[Decimal | None, doc("Of its cheapest option in US dollars, specials included; null if unknown.")]
+    currency: Annotated[str, doc("Currency of the prices: USD, or CAD at stores in Canada.")]
+    price: Annotated[Decimal | None, doc("Of its cheapest option, specials included; null if unknown.")]
     price_rec: Decimal | None
     price_med: Decimal | None
     sizes: Annotated[Raw, json_of(list[str])]

@@ -14,7 +14,7 @@ SELECT x.*,
        (SELECT o.product_id FROM product_matches o JOIN match_signatures os ON os.id = o.signature_id
          WHERE o.canonical_product_id = %(id)s AND o.signature_id <> x.signature_id
          ORDER BY o.signature_id IS DISTINCT FROM x.linked_to, o.product_id LIMIT 1) AS other_product_id
-  FROM (SELECT p.id AS product_id, d.id AS store_id, d.name AS store, p.provider AS platform, p.name, p.brand_name AS brand,
+  FROM (SELECT p.id AS product_id, d.id AS store_id, d.name AS store, p.provider AS platform, p.name, p.brand_name AS brand, currency_of(d.state) AS currency,
                effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special) AS price, p.price_rec, p.price_med, to_json(m.sizes) AS sizes,
                p.stock_status, p.last_seen_at IS NULL AS on_menu, p.image_url, p.local_image_path, m.signature_id, s.linked_to, s.confidence,
                coalesce(s.reasons, '[]') AS reasons,

@@ -49,7 +49,8 @@ class ReviewSide(Struct, kw_only=True, frozen=True):
     store_id: int | None
     store: str | None
     platform: str
-    price: Annotated[Decimal | None, doc("Of its cheapest option in US dollars, specials included; null if unknown.")]
+    currency: Annotated[str, doc("Currency of the price: USD, or CAD at stores in Canada.")]
+    price: Annotated[Decimal | None, doc("Of its cheapest option, specials included; null if unknown.")]
     sizes: list[str]
     stock_status: Annotated[str, doc("`in_stock`, `oos` or `unknown`.")]
     image_url: Annotated[str | None, doc("URL of the image on the platform; null if it has none.")]

@@ -35,7 +35,7 @@ sides AS MATERIALIZED (
       SELECT count(*) AS listings, count(DISTINCT y.dispensary_id) AS stores FROM product_matches y WHERE y.signature_id = s.id) n
     CROSS JOIN LATERAL (
       SELECT json_build_object('signature_id', s.id, 'product_id', p.id, 'name', p.name, 'brand', p.brand_name, 'store_id', d.id, 'store', d.name,
-               'platform', p.provider, 'price', effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), 'sizes', m.sizes,
+               'platform', p.provider, 'currency', currency_of(d.state), 'price', effective_price(p.price_rec, p.price_rec_special, p.price_med, p.price_med_special), 'sizes', m.sizes,
                'stock_status', p.stock_status, 'image_url', p.image_url, 'local_image_path', p.local_image_path,
                'canonical_product_id', s.canonical_product_id, 'listings', n.listings, 'stores', n.stores, 'parsed', s.parsed) AS side
         FROM product_matches m JOIN catalog_products p ON p.id = m.product_id LEFT JOIN dispensaries d ON d.id = p.dispensary_id

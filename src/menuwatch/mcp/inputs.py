@@ -11,10 +11,9 @@ from menuwatch.analytics.service import ALL, UNKNOWN
 from menuwatch.catalog.taxonomy.categories import Category
 from menuwatch.core.errors import InvalidField, Refused
 from menuwatch.core.moments import parse_since
-from menuwatch.geo import postcodes
-from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, Circle
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, Circle, parse_area
 from menuwatch.geo.states import parse_state
-from menuwatch.web.inputs import BigId, Input, Search, State, StoreId, Text
+from menuwatch.web.inputs import PLACE_HELP, BigId, Input, Place, Search, State, StoreId, Text
 
 
 def _since(text: str) -> str:
@@ -82,31 +81,18 @@ def day_of(name: str, text: str | None) -> datetime | None:
 class NearInput(Input):
     """An area around a place."""
 
-    near: Annotated[Text, Field(min_length=1, max_length=postcodes.LONGEST_TEXT)] = Field(
-        description="The place: `Santa Fe, NM`, a ZIP or postal code, or latitude and longitude such as `35.08,-106.65`."
-    )
+    near: Place = Field(description=PLACE_HELP)
     miles: Annotated[float, Field(allow_inf_nan=False)] = Field(
         DEFAULT_MILES, gt=0, le=FARTHEST_MILES, description="Distance from the place, in miles."
     )
 
     @property
     def area(self) -> tuple[Circle, str]:
-        """The circle, and how it is called; raises InvalidField for a place that is not known."""
+        """The circle, and how it is called."""
         return area(self.near, self.miles)
 
 
 def area(near: str, miles: float) -> tuple[Circle, str]:
-    """The circle around a place, and how it is called; raises InvalidField."""
-    try:
-        return Circle.around(near.strip(), miles), f"within {miles:g} miles of {near.strip()}"
-    except Refused:
-        place = postcodes.find(near)
-    if place is None:
-        raise InvalidField(
-            "near",
-            f"unknown place {near[:40]!r}: give a city with its state (Santa Fe, NM), a ZIP or postal code, or latitude and longitude "
-            "(35.08,-106.65)",
-        )
-    position = f"{place.latitude},{place.longitude}"
-    label = place.label if place.state and not place.is_position else position
-    return Circle.around(position, miles), f"within {miles:g} miles of {label}"
+    """The circle around a place, and how it is called; raises Refused."""
+    circle, place = parse_area(near, miles)
+    return circle, f"within {miles:g} miles of {place}"

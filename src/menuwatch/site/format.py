@@ -7,8 +7,9 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from menuwatch.core.format import pluralize
+from menuwatch.core.format import currency_sign, pluralize
 from menuwatch.geo import states
+from menuwatch.geo.units import currency
 from menuwatch.matching.titles import title as title_of
 from menuwatch.storefront.deals import MOST_OFF, Deal
 from menuwatch.storefront.options import BY_WEIGHT
@@ -63,7 +64,7 @@ def strain(word: str | None) -> str:
 
 def sign(state: str | None) -> str:
     """Currency sign of a state's stores."""
-    return "CA$" if state in states.PROVINCES else "$"
+    return currency_sign(currency(state))
 
 
 def dollars(cents: int | None, state: str | None = None) -> str:
@@ -73,9 +74,9 @@ def dollars(cents: int | None, state: str | None = None) -> str:
     return f"{sign(state)}{cents // 100:,}" if cents % 100 == 0 else f"{sign(state)}{cents / 100:,.2f}"
 
 
-def money(amount: Decimal | float | None) -> str:
+def money(amount: Decimal | float | None, state: str | None = None) -> str:
     """Like `dollars`, for an amount in dollars."""
-    return "–" if amount is None else dollars(round(Decimal(str(amount)) * 100))
+    return "–" if amount is None else dollars(round(Decimal(str(amount)) * 100), state)
 
 
 def per_gram(hundredths: int | None, state: str | None = None) -> str:
@@ -187,10 +188,11 @@ def there(moment: datetime, timezone: str | None) -> datetime:
     return moment.astimezone(zone(timezone))
 
 
-def terms(kind: str, value: Decimal | None, required: int | None, reward: int | None) -> str:
-    """What a special asks and gives: `5 for $75`, `Buy 2, get 1 at 40% off`; empty if its name has to say it."""
+def terms(kind: str, value: Decimal | None, required: int | None, reward: int | None, state: str | None) -> str:
+    """What a special of a store in that state asks and gives: `5 for $75`, `Buy 2, get 1 at 40% off`; empty if its name has to
+    say it."""
     if kind == "bundle" and value is not None and required:
-        return f"{required} for {money(value)}"
+        return f"{required} for {money(value, state)}"
     if kind == "bogo" and required and reward:
         off = "" if value is None else " free" if value == 100 else f" at {_plain(value)}% off"
         return f"Buy {required}, get {reward}{off}" if off else ""

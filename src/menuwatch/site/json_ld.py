@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from menuwatch.geo import states
+from menuwatch.geo.units import currency
 from menuwatch.platforms.opening_hours import DAY, WEEKDAYS, read_hours
 from menuwatch.site import format as words
 from menuwatch.site import screen
@@ -83,10 +84,10 @@ def _of_size(table: SizeTable, absolute: Callable[[str], str]) -> dict[str, Any]
     data: dict[str, Any] = {"size": table.size} if table.size else {}
     # An aggregate has one currency: that of the first offer shown.
     priced = [(line, line.option.price) for line in table.lines if line.option.price is not None]
-    priced = [pair for pair in priced if _currency(pair[0].offer.state) == _currency(priced[0][0].offer.state)]
+    priced = [pair for pair in priced if currency(pair[0].offer.state) == currency(priced[0][0].offer.state)]
     data["offers"] = {
         "@type": "AggregateOffer",
-        "priceCurrency": _currency(priced[0][0].offer.state),
+        "priceCurrency": currency(priced[0][0].offer.state),
         "lowPrice": _amount(min(price for _, price in priced)),
         "highPrice": _amount(max(price for _, price in priced)),
         "offerCount": len(priced),
@@ -100,7 +101,7 @@ def _offer(line: Line, price: int, absolute: Callable[[str], str]) -> dict[str, 
     data = {
         "@type": "Offer",
         "price": _amount(price),
-        "priceCurrency": _currency(offer.state),
+        "priceCurrency": currency(offer.state),
         "seller": {
             "@type": "Store",
             "name": offer.store,
@@ -170,10 +171,6 @@ def _hours(store: ListedStore) -> list[dict[str, str]]:
 
 def _clock(minutes: int) -> str:
     return f"{minutes % DAY // 60:02}:{minutes % 60:02}"
-
-
-def _currency(state: str | None) -> str:
-    return "CAD" if state in states.PROVINCES else "USD"
 
 
 def _amount(cents: int) -> str:

@@ -15,6 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from menuwatch.catalog.taxonomy.text import slug
 from menuwatch.db.pool import Connection
 from menuwatch.geo import postcodes, states, units
+from menuwatch.geo.circle import DEFAULT_MILES
 from menuwatch.geo.postcodes import Place
 from menuwatch.storefront.page_queries import NearbyStores
 from menuwatch.storefront.search import find_nearby_stores
@@ -38,7 +39,7 @@ class Around:
     """The visitor's location. `typed` is their text; `place` is None if it is unknown."""
 
     typed: str = ""
-    miles: int = 25
+    miles: int = DEFAULT_MILES
     place: Place | None = None
     nearby: NearbyStores | None = None
     others: tuple[Place, ...] = ()
@@ -48,13 +49,25 @@ class Around:
     guessed: bool = False
     """Derived from the visitor's network, not entered."""
 
-    def distance(self, meters: int | None) -> str:
-        """A distance from here in words: `12 mi`, in Canada `19 km`; empty if unknown."""
-        return units.distance(meters, self._state)
+    def distance(self, store_id: int) -> str:
+        """The distance of a store in words: `12 mi`, in Canada `19 km`; empty if it is out of range. `about 12 mi` or `in 85001` where
+        only the store's postcode is known."""
+        meters = self.nearby.meters_of(store_id) if self.nearby is not None else None
+        zipcode = self.nearby.zipcodes.get(store_id) if self.nearby is not None else None
+        if meters is None or zipcode is None:
+            return units.distance(meters, self._state)
+        area = postcodes.find(zipcode)
+        name = (area.postcode or area.city) if area is not None else zipcode
+        return units.approximate_distance(meters, self._state, name)
 
     def radius(self, miles: int | None = None) -> str:
         """The radius that is searched, or another one, in words: `25 miles`, in Canada `40 km`."""
         return units.radius(self.miles if miles is None else miles, self._state)
+
+    @property
+    def has_default_miles(self) -> bool:
+        """Whether the radius is the one that is searched if none is chosen."""
+        return self.miles == DEFAULT_MILES
 
     @property
     def _state(self) -> str | None:
@@ -76,7 +89,7 @@ class Around:
         return f"We couldn’t find “{typed}”. Try a city, ZIP or postal code."
 
 
-async def around(conn: Connection, typed: str, miles: int = 25) -> Around:
+async def around(conn: Connection, typed: str, miles: int = DEFAULT_MILES) -> Around:
     """Resolves the typed location and finds the stores around it. If several cities share the name, the most populous one with stores
     around it is used."""
     if not typed:
@@ -219,7 +232,7 @@ def with_place(path: str, place: Around) -> str:
     """The same URL with the visitor's location."""
     if not place.typed:
         return path
-    query = urlencode({"near": place.typed, **({"within": place.miles} if place.miles != 25 else {})})
+    query = urlencode({"near": place.typed, **({"within": place.miles} if not place.has_default_miles else {})})
     return f"{path}{'&' if '?' in path else '?'}{query}"
 
 

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 
+from menuwatch.geo.circle import DEFAULT_MILES
 from menuwatch.site import format as words
 from menuwatch.storefront.page_queries import NearbyStores
 from menuwatch.storefront.search import Order, SearchRequest
@@ -48,7 +49,7 @@ class SearchQuery:
     thc_low: str = ""
     thc_high: str = ""
     near: str = ""
-    within: int = 25
+    within: int = DEFAULT_MILES
     store: int | None = None
     exact: bool = False
     """The text is searched as words only."""
@@ -83,7 +84,7 @@ class SearchQuery:
             thc_low=_text(params, "thc_min"),
             thc_high=_text(params, "thc_max"),
             near=_text(params, "near"),
-            within=int(within) if within.isascii() and within.isdecimal() and int(within) in MILES else 25,
+            within=int(within) if within.isascii() and within.isdecimal() and int(within) in MILES else DEFAULT_MILES,
             store=int(store) if store.isascii() and store.isdecimal() and len(store) < 10 else None,
             exact=params.get("exact") == "1",
             sort=Order(sort) if sort in set(Order) else Order.RELEVANCE,
@@ -159,7 +160,7 @@ class SearchQuery:
             ("thc_min", self.thc_low),
             ("thc_max", self.thc_high),
             ("near", self.near),
-            ("within", str(self.within) if self.near and self.within != 25 else ""),
+            ("within", str(self.within) if self.near and self.within != DEFAULT_MILES else ""),
             ("store", "" if self.store is None else str(self.store)),
             ("exact", "1" if self.exact else ""),
             ("sort", "" if self.sort is Order.RELEVANCE else self.sort.value),

@@ -13,6 +13,7 @@ from starlette.datastructures import FormData
 from menuwatch.config.settings import Settings
 from menuwatch.db.pool import Connection
 from menuwatch.geo import postcodes
+from menuwatch.geo.circle import DEFAULT_MILES
 from menuwatch.site import screen
 from menuwatch.site.search_query import MILES, cents
 from menuwatch.storefront import page_queries
@@ -135,7 +136,7 @@ async def _scope(conn: Connection, form: FormInput) -> Scope | None:
     if reach != "near":
         return Scope()
     within = form.value("within")
-    miles = int(within) if within.isascii() and within.isdecimal() and int(within) in MILES else 25
+    miles = int(within) if within.isascii() and within.isdecimal() and int(within) in MILES else DEFAULT_MILES
     where = await screen.around(conn, form.value("near"), miles)
     if (place := where.place) is None:
         form.add_error("near", where.error or "Enter a city, ZIP or postal code.")

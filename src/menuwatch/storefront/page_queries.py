@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any
@@ -30,6 +30,8 @@ class NearbyStores:
     """More stores are within the requested distance."""
     locations: int = 1
     """How many locations the stores are: a location may have several menus."""
+    zipcodes: Mapping[int, str] = field(default_factory=dict)
+    """By store: the postcodes of those whose position is the middle of its area, as no better one is known."""
 
     def meters_of(self, store_id: int) -> int | None:
         """The distance of a store; None if it is out of range."""

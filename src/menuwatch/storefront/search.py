@@ -319,4 +319,5 @@ async def find_nearby_stores(conn: AsyncConnection[Any], point: tuple[float, flo
         meters=tuple(row["meters"] for row in stores),
         cut=len(rows) > len(stores),
         locations=len({row["location_key"] for row in stores}),
+        zipcodes={row["store_id"]: row["zipcode"] for row in stores if row["zipcode"] is not None},
     )

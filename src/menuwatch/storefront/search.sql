@@ -312,14 +312,15 @@ SELECT o.product_id, o.store_id, o.location_key, d.name AS store, d.platform, d.
  LIMIT 3 * %(limit)s;
 
 -- name: nearby_stores
--- Stores around a point, nearest first. The box limits the exact computation to a few of them.
-SELECT store_id, location_key, meters, offers FROM (
+-- Stores around a point, nearest first. The box limits the exact computation to a few of them. `zipcode`: where the position is the middle of its area.
+SELECT x.store_id, x.location_key, x.meters, x.offers, CASE WHEN num_nulls(d.latitude, d.longitude) > 0 THEN d.zipcode END AS zipcode FROM (
   SELECT s.dispensary_id AS store_id, s.location_key, s.offers,
          distance_meters(s.latitude, s.longitude, %(lat)s::double precision, %(lon)s::double precision) AS meters
     FROM storefront_stores s
    WHERE s.latitude BETWEEN %(lat)s::double precision - %(lat_span)s::double precision AND %(lat)s::double precision + %(lat_span)s::double precision
      AND s.longitude BETWEEN %(lon)s::double precision - %(lon_span)s::double precision AND %(lon)s::double precision + %(lon_span)s::double precision) x
- WHERE meters <= %(meters)s ORDER BY meters, store_id LIMIT %(limit)s;
+  JOIN dispensaries d ON d.id = x.store_id
+ WHERE x.meters <= %(meters)s ORDER BY x.meters, x.store_id LIMIT %(limit)s;
 
 -- name: matching
 -- Items that the words match.
@@ -351,8 +352,11 @@ SELECT b.id, b.slug, b.name, u.path AS logo FROM brands b
  WHERE b.id = live_brand(coalesce((SELECT id FROM brands WHERE slug = %(slug)s), (SELECT brand_id FROM brand_aliases WHERE alias = %(alias)s)));
 
 -- name: brand_totals
-SELECT count(*) AS items, count(*) FILTER (WHERE in_stock > 0) AS in_stock, min(price) AS price FROM storefront_items
- WHERE brand_id = %(id)s AND stores > 0;
+-- `state` is that of a store that asks the lowest price.
+SELECT t.*, (SELECT d.state FROM storefront_items i JOIN storefront_offers o ON o.item_id = i.id AND o.price = i.price JOIN dispensaries d ON d.id = o.store_id
+              WHERE i.brand_id = %(id)s AND i.stores > 0 AND i.price = t.price ORDER BY d.state LIMIT 1) AS state
+  FROM (SELECT count(*) AS items, count(*) FILTER (WHERE in_stock > 0) AS in_stock, min(price) AS price FROM storefront_items
+         WHERE brand_id = %(id)s AND stores > 0) t;
 
 -- name: brand_categories
 SELECT category, count(*) AS items FROM storefront_items WHERE brand_id = %(id)s AND stores > 0 GROUP BY category ORDER BY 2 DESC, 1;

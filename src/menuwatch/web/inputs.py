@@ -9,6 +9,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from menuwatch.core.errors import Refused
+from menuwatch.geo.circle import DEFAULT_MILES, PLACE_FORMS, parse_area
+from menuwatch.geo.postcodes import LONGEST_TEXT
 from menuwatch.geo.states import parse_state
 
 INTEGER_MAX = 2**31 - 1
@@ -53,6 +55,19 @@ def state_code(text: str) -> str:
 
 State = Annotated[Text, AfterValidator(state_code)]
 """A state or province by its two letters."""
+
+
+def _place(text: str) -> str:
+    try:
+        parse_area(text, DEFAULT_MILES)
+    except Refused as error:
+        raise ValueError(str(error)) from None
+    return text
+
+
+Place = Annotated[Text, Field(min_length=1, max_length=LONGEST_TEXT), AfterValidator(_place)]
+"""A place, checked; geo/circle.py reads it."""
+PLACE_HELP = f"The place: {PLACE_FORMS}."
 
 Search = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(clean_text)]
 """Text that is looked for."""

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from menuwatch.core import format as text_format
+from menuwatch.geo import units
 from menuwatch.web.assets import HERE, Assets
 
 FRAGMENT = "X-Fragment"
@@ -121,6 +122,8 @@ class Pages:
         self._env.filters.update(
             number=text_format.number,
             money=text_format.money,
+            currency=units.currency,
+            distance=units.distance_of_miles,
             percent=text_format.percent,
             size=text_format.size,
             timestamp=text_format.timestamp,

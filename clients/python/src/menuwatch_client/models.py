@@ -247,7 +247,7 @@ class AlertRule(Struct, kw_only=True, frozen=True):
     miles: float | None
     """Only stores this near to the position; null for all."""
     amount: Decimal | None
-    """Price threshold, or size of the price drop, in US dollars; null if the condition has none."""
+    """Price threshold, or size of the price drop, in the store's currency; null if the condition has none."""
     percent: Decimal | None
     """Size of the price drop in percent; null if the condition has none."""
     option: str | None
@@ -785,8 +785,10 @@ class CanonicalOffer(Struct, kw_only=True, frozen=True):
     """Size or package, as on the menu."""
     size: str | None
     """Size as it is written everywhere; null if it has none."""
+    currency: str
+    """Currency of the price: USD, or CAD at stores in Canada."""
     price: Decimal | None
-    """Price in US dollars, specials included; null if it has none."""
+    """Specials included; null if it has none."""
     crawled_at: dt.datetime
     counted: bool
     """Whether it is the location's price of that size: the cheapest one of its freshest menu with the size."""
@@ -950,18 +952,19 @@ class ChangeSide(Struct, kw_only=True, frozen=True):
     """A product before or after a change."""
 
     price: Decimal | None
-    """Price of the cheapest option in US dollars, specials included; the medical price only if there is no other.
+    """Price of the cheapest option in the store's currency, specials included; the medical price only if there is no
+    other.
 
     Null if it has no price.
     """
     price_rec: Decimal | None
-    """Lowest recreational price of its options, in US dollars; null if there is none."""
+    """Lowest recreational price of its options, in the store's currency; null if there is none."""
     price_rec_special: Decimal | None
-    """Lowest recreational special price of its options, in US dollars; null if there is none."""
+    """Lowest recreational special price of its options, in the store's currency; null if there is none."""
     price_med: Decimal | None
-    """Lowest medical price of its options, in US dollars; null if there is none."""
+    """Lowest medical price of its options, in the store's currency; null if there is none."""
     price_med_special: Decimal | None
-    """Lowest medical special price of its options, in US dollars; null if there is none."""
+    """Lowest medical special price of its options, in the store's currency; null if there is none."""
     prices: list[OptionPrices]
     """Prices of each option."""
     stock_status: str
@@ -1766,7 +1769,7 @@ class DiffPriceChange(Struct, kw_only=True, frozen=True):
 
 
 class DiffPrices(Struct, kw_only=True, frozen=True):
-    """Prices of one option, in US dollars; null if there is none."""
+    """Prices of one option, in the store's currency; null if there is none."""
 
     option: str
     """Size or package."""
@@ -3044,18 +3047,19 @@ class MenuItem(Struct, kw_only=True, frozen=True):
     to: dt.datetime | None
     """Time of the last crawl with this state; null if it is current."""
     price: Decimal | None
-    """Price of the cheapest option in US dollars, specials included; the medical price only if there is no other.
+    """Price of the cheapest option in the store's currency, specials included; the medical price only if there is no
+    other.
 
     Null if it has no price.
     """
     price_rec: Decimal | None
-    """Lowest recreational price of its options, in US dollars; null if there is none."""
+    """Lowest recreational price of its options, in the store's currency; null if there is none."""
     price_rec_special: Decimal | None
-    """Lowest recreational special price of its options, in US dollars; null if there is none."""
+    """Lowest recreational special price of its options, in the store's currency; null if there is none."""
     price_med: Decimal | None
-    """Lowest medical price of its options, in US dollars; null if there is none."""
+    """Lowest medical price of its options, in the store's currency; null if there is none."""
     price_med_special: Decimal | None
-    """Lowest medical special price of its options, in US dollars; null if there is none."""
+    """Lowest medical special price of its options, in the store's currency; null if there is none."""
     stock_status: str
     """Stock of the product as a whole."""
     quantity: int | None
@@ -3363,14 +3367,20 @@ class NewRule(Struct, kw_only=True, omit_defaults=True):
     """Only stores in this state (two letters)."""
     platform: str | None | UnsetType = UNSET
     """Only stores on this platform."""
+    near: str | None | UnsetType = UNSET
+    """Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal code, or
+    latitude and longitude (35.08,-106.65).
+
+    It is stored as `latitude` and `longitude`, and given instead of them; null removes the place.
+    """
     latitude: float | None | UnsetType = UNSET
-    """Only stores within `miles` of this position; all three together."""
+    """Only stores within `miles` of this position."""
     longitude: float | None | UnsetType = UNSET
     """Only stores within `miles` of this position."""
     miles: float | None | UnsetType = UNSET
-    """Distance from the position, at most 500."""
+    """Distance from the place, at most 500; with `near` 25 if omitted."""
     amount: float | None | UnsetType = UNSET
-    """Price threshold or size of the price drop in US dollars, or limit of a rule about operations: stores
+    """Price threshold or size of the price drop in the store's currency, or limit of a rule about operations: stores
     (`stores_stale`, `schema_drift`), minutes (`backlog_age`), payloads (`quarantined`), proxies (`proxies_below`), GB
     (`disk_low`), hours (`backup_age`), findings (`quality_findings`), category words (`new_category_words`).
     """
@@ -3482,7 +3492,7 @@ class ObservedPrice(Struct, kw_only=True, frozen=True):
 
 
 class OptionPrices(Struct, kw_only=True, frozen=True):
-    """Prices of one option of a product, in US dollars; null if there is none."""
+    """Prices of one option of a product, in the store's currency; null if there is none."""
 
     option: str
     """Size or package, as on the menu."""
@@ -3797,7 +3807,9 @@ class PriceIndexDay(Struct, kw_only=True, frozen=True):
 
 
 class PricePerGram(Struct, kw_only=True, frozen=True):
-    """Price per gram of products on offer in one category, in US dollars."""
+    """Price per gram of products on offer in one category, in the currency of the stores; that of all states is not
+    converted.
+    """
 
     all_states: bool
     state: str | None
@@ -3820,7 +3832,10 @@ class PricePerGram(Struct, kw_only=True, frozen=True):
 
 
 class PriceSpread(Struct, kw_only=True, frozen=True):
-    """What locations ask for one size now, in US dollars, specials included. A shop on two platforms counts once."""
+    """What locations ask for one size now, in its currency, specials included.
+
+    A shop on two platforms counts once.
+    """
 
     size: str | None
     """Size, for example `3.5 g`; null for options without one, which are not comparable."""
@@ -3885,19 +3900,22 @@ class Product(Struct, kw_only=True, frozen=True):
     """Canonical subcategory; null if unknown."""
     strain_canon: str | None
     """Canonical strain type; null if unknown."""
+    currency: str
+    """Currency of the prices: USD, or CAD at stores in Canada."""
     price: Decimal | None
-    """Price of the cheapest option in US dollars, specials included; the medical price only if there is no other.
+    """Price of the cheapest option in the store's currency, specials included; the medical price only if there is no
+    other.
 
     Null if it has no price.
     """
     price_rec: Decimal | None
-    """Lowest recreational price of its options, in US dollars; null if there is none."""
+    """Lowest recreational price of its options, in the store's currency; null if there is none."""
     price_rec_special: Decimal | None
-    """Lowest recreational special price of its options, in US dollars; null if there is none."""
+    """Lowest recreational special price of its options, in the store's currency; null if there is none."""
     price_med: Decimal | None
-    """Lowest medical price of its options, in US dollars; null if there is none."""
+    """Lowest medical price of its options, in the store's currency; null if there is none."""
     price_med_special: Decimal | None
-    """Lowest medical special price of its options, in US dollars; null if there is none."""
+    """Lowest medical special price of its options, in the store's currency; null if there is none."""
     stock_status: str
     """`unknown` if the menu has no stock information."""
     is_in_stock: bool | None
@@ -3975,19 +3993,22 @@ class ProductDetail(Struct, kw_only=True, frozen=True):
     """Canonical subcategory; null if unknown."""
     strain_canon: str | None
     """Canonical strain type; null if unknown."""
+    currency: str
+    """Currency of the prices: USD, or CAD at stores in Canada."""
     price: Decimal | None
-    """Price of the cheapest option in US dollars, specials included; the medical price only if there is no other.
+    """Price of the cheapest option in the store's currency, specials included; the medical price only if there is no
+    other.
 
     Null if it has no price.
     """
     price_rec: Decimal | None
-    """Lowest recreational price of its options, in US dollars; null if there is none."""
+    """Lowest recreational price of its options, in the store's currency; null if there is none."""
     price_rec_special: Decimal | None
-    """Lowest recreational special price of its options, in US dollars; null if there is none."""
+    """Lowest recreational special price of its options, in the store's currency; null if there is none."""
     price_med: Decimal | None
-    """Lowest medical price of its options, in US dollars; null if there is none."""
+    """Lowest medical price of its options, in the store's currency; null if there is none."""
     price_med_special: Decimal | None
-    """Lowest medical special price of its options, in US dollars; null if there is none."""
+    """Lowest medical special price of its options, in the store's currency; null if there is none."""
     stock_status: str
     """`unknown` if the menu has no stock information."""
     is_in_stock: bool | None
@@ -4118,8 +4139,10 @@ class ProductListing(Struct, kw_only=True, frozen=True):
     """As on the menu."""
     brand: str | None
     """As on the menu; null if it has none."""
+    currency: str
+    """Currency of the prices: USD, or CAD at stores in Canada."""
     price: Decimal | None
-    """Of its cheapest option in US dollars, specials included; null if unknown."""
+    """Of its cheapest option, specials included; null if unknown."""
     price_rec: Decimal | None
     price_med: Decimal | None
     sizes: list[str]
@@ -4151,18 +4174,19 @@ class ProductState(Struct, kw_only=True, frozen=True):
     present: bool
     """False from the third consecutive crawl without the product until it returns."""
     price: Decimal | None
-    """Price of the cheapest option in US dollars, specials included; the medical price only if there is no other.
+    """Price of the cheapest option in the store's currency, specials included; the medical price only if there is no
+    other.
 
     Null if it has no price.
     """
     price_rec: Decimal | None
-    """Lowest recreational price of its options, in US dollars; null if there is none."""
+    """Lowest recreational price of its options, in the store's currency; null if there is none."""
     price_rec_special: Decimal | None
-    """Lowest recreational special price of its options, in US dollars; null if there is none."""
+    """Lowest recreational special price of its options, in the store's currency; null if there is none."""
     price_med: Decimal | None
-    """Lowest medical price of its options, in US dollars; null if there is none."""
+    """Lowest medical price of its options, in the store's currency; null if there is none."""
     price_med_special: Decimal | None
-    """Lowest medical special price of its options, in US dollars; null if there is none."""
+    """Lowest medical special price of its options, in the store's currency; null if there is none."""
     prices: list[OptionPrices]
     """Prices of each option."""
     stock_status: str
@@ -4669,8 +4693,10 @@ class ReviewSide(Struct, kw_only=True, frozen=True):
     store_id: int | None
     store: str | None
     platform: str
+    currency: str
+    """Currency of the price: USD, or CAD at stores in Canada."""
     price: Decimal | None
-    """Of its cheapest option in US dollars, specials included; null if unknown."""
+    """Of its cheapest option, specials included; null if unknown."""
     sizes: list[str]
     stock_status: str
     """`in_stock`, `oos` or `unknown`."""
@@ -4733,14 +4759,20 @@ class RuleChange(Struct, kw_only=True, omit_defaults=True):
     """Only stores in this state (two letters)."""
     platform: str | None | UnsetType = UNSET
     """Only stores on this platform."""
+    near: str | None | UnsetType = UNSET
+    """Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal code, or
+    latitude and longitude (35.08,-106.65).
+
+    It is stored as `latitude` and `longitude`, and given instead of them; null removes the place.
+    """
     latitude: float | None | UnsetType = UNSET
-    """Only stores within `miles` of this position; all three together."""
+    """Only stores within `miles` of this position."""
     longitude: float | None | UnsetType = UNSET
     """Only stores within `miles` of this position."""
     miles: float | None | UnsetType = UNSET
-    """Distance from the position, at most 500."""
+    """Distance from the place, at most 500; with `near` 25 if omitted."""
     amount: float | None | UnsetType = UNSET
-    """Price threshold or size of the price drop in US dollars, or limit of a rule about operations: stores
+    """Price threshold or size of the price drop in the store's currency, or limit of a rule about operations: stores
     (`stores_stale`, `schema_drift`), minutes (`backlog_age`), payloads (`quarantined`), proxies (`proxies_below`), GB
     (`disk_low`), hours (`backup_age`), findings (`quality_findings`), category words (`new_category_words`).
     """
@@ -5030,18 +5062,19 @@ class Snapshot(Struct, kw_only=True, frozen=True):
     state_since: dt.datetime
     """Time of the crawl since which the product is unchanged."""
     price: Decimal | None
-    """Price of the cheapest option in US dollars, specials included; the medical price only if there is no other.
+    """Price of the cheapest option in the store's currency, specials included; the medical price only if there is no
+    other.
 
     Null if it has no price.
     """
     price_rec: Decimal | None
-    """Lowest recreational price of its options, in US dollars; null if there is none."""
+    """Lowest recreational price of its options, in the store's currency; null if there is none."""
     price_rec_special: Decimal | None
-    """Lowest recreational special price of its options, in US dollars; null if there is none."""
+    """Lowest recreational special price of its options, in the store's currency; null if there is none."""
     price_med: Decimal | None
-    """Lowest medical price of its options, in US dollars; null if there is none."""
+    """Lowest medical price of its options, in the store's currency; null if there is none."""
     price_med_special: Decimal | None
-    """Lowest medical special price of its options, in US dollars; null if there is none."""
+    """Lowest medical special price of its options, in the store's currency; null if there is none."""
     prices: list[OptionPrices]
     """Prices of each option."""
     stock_status: str

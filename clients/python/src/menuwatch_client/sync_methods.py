@@ -184,8 +184,8 @@ class SyncMethods(SyncTransport):
         Lists products in the most stores first, with the prices of each size over locations.
 
         Args:
-            near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-                position are left out.
+            near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
+                code, or latitude and longitude (35.08,-106.65). Stores without a position are left out.
             miles: Distance from `near`, in miles; 25 if omitted.
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
@@ -237,8 +237,8 @@ class SyncMethods(SyncTransport):
         reads the feed. With rare matches a page may be short or empty and still have a `next`.
 
         Args:
-            near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-                position are left out.
+            near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
+                code, or latitude and longitude (35.08,-106.65). Stores without a position are left out.
             miles: Distance from `near`, in miles; 25 if omitted.
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
@@ -321,8 +321,8 @@ class SyncMethods(SyncTransport):
         Lists shops by id: each once, however many platforms and licences it is on.
 
         Args:
-            near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-                position are left out.
+            near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
+                code, or latitude and longitude (35.08,-106.65). Stores without a position are left out.
             miles: Distance from `near`, in miles; 25 if omitted.
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
@@ -443,8 +443,8 @@ class SyncMethods(SyncTransport):
         Searches all stores, as of their last crawls, including products no longer on the menu.
 
         Args:
-            near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-                position are left out.
+            near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
+                code, or latitude and longitude (35.08,-106.65). Stores without a position are left out.
             miles: Distance from `near`, in miles; 25 if omitted.
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
@@ -457,8 +457,8 @@ class SyncMethods(SyncTransport):
             stock: Only this stock status (repeatable).
             present: Only products in (`true`) or missing from (`false`) their store's last crawl.
             q: Only products whose name contains this text, case-insensitive.
-            price_min: Minimum price of the cheapest option, in US dollars.
-            price_max: Maximum price of the cheapest option, in US dollars.
+            price_min: Minimum price of the cheapest option, in the store's currency.
+            price_max: Maximum price of the cheapest option, in the store's currency.
             new_since: Only products seen for the first time at or after this time (ISO 8601 with offset), other than
                 in the first crawl of their store.
             gone_since: Only products that left the menu at or after this time (ISO 8601 with offset).
@@ -679,8 +679,8 @@ class SyncMethods(SyncTransport):
         Lists all known stores by id.
 
         Args:
-            near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-                position are left out.
+            near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
+                code, or latitude and longitude (35.08,-106.65). Stores without a position are left out.
             miles: Distance from `near`, in miles; 25 if omitted.
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
@@ -1524,7 +1524,8 @@ class SyncMethods(SyncTransport):
         Args:
             item: What to buy (repeatable): the id of a canonical product or a canonical category, a colon and the
                 size; `*2` behind it for two of them. A product that is offered in one size only needs none.
-            near: The place: latitude and longitude in degrees. Stores without a position are left out.
+            near: The place: a city with its state (Santa Fe, NM), a ZIP or postal code, or latitude and longitude
+                (35.08,-106.65). Stores without a position are left out.
             miles: Distance from `near`, in miles.
             medical: Whether prices for patients count where there is no other.
         """
@@ -1608,8 +1609,8 @@ class SyncMethods(SyncTransport):
         appears again: a change is identified by its product and time.
 
         Args:
-            near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-                position are left out.
+            near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
+                code, or latitude and longitude (35.08,-106.65). Stores without a position are left out.
             miles: Distance from `near`, in miles; 25 if omitted.
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
@@ -3315,8 +3316,8 @@ class SyncMethods(SyncTransport):
 
         Args:
             canonical_product_id: Id of the canonical product.
-            near: Only stores within `miles` of this position: latitude and longitude in degrees. Stores without a
-                position are left out.
+            near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
+                code, or latitude and longitude (35.08,-106.65). Stores without a position are left out.
             miles: Distance from `near`, in miles; 25 if omitted.
             state: Only stores in this state; quartiles are then of this state.
         """
@@ -4371,8 +4372,8 @@ class SyncMethods(SyncTransport):
             stock: Only this stock status (repeatable).
             present: Only products in (`true`) or missing from (`false`) their store's last crawl.
             q: Only products whose name contains this text, case-insensitive.
-            price_min: Minimum price of the cheapest option, in US dollars.
-            price_max: Maximum price of the cheapest option, in US dollars.
+            price_min: Minimum price of the cheapest option, in the store's currency.
+            price_max: Maximum price of the cheapest option, in the store's currency.
             new_since: Only products seen for the first time at or after this time (ISO 8601 with offset), other than
                 in the first crawl of their store.
             gone_since: Only products that left the menu at or after this time (ISO 8601 with offset).

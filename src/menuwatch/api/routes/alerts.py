@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import time
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
@@ -15,11 +15,12 @@ from menuwatch.alerts import service as alerts
 from menuwatch.alerts.events import AlertDelivery, AlertEvent, DeliveryStatus
 from menuwatch.alerts.model import Condition, Digest, Price
 from menuwatch.alerts.service import AlertRule, CreatedRule, QueuedDeliveries, RulePreview
-from menuwatch.alerts.validate import AlertSettings
-from menuwatch.api.inputs import BIGINT_MAX, INTEGER_MAX, BigId, Input, Instant, PageQuery, StoreId, Text
+from menuwatch.alerts.validate import AlertSettings, near_values
+from menuwatch.api.inputs import BIGINT_MAX, INTEGER_MAX, BigId, Input, Instant, PageQuery, Place, StoreId, Text
 from menuwatch.api.paging import Keyset
 from menuwatch.api.responses import IfMatch, answer, check_if_match, returns, returns_page, tag_of
 from menuwatch.db.clock import database_now
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, PLACE_FORMS
 from menuwatch.ops import alert_readings
 from menuwatch.web.auth import require_by_method
 from menuwatch.web.dependencies import AppContext, AppDep, ReadConn, WriteConn
@@ -64,14 +65,20 @@ class _RuleInput(Input):
     search: Short | None = Field(None, description="Only products whose name contains this text, case-insensitive.")
     state: Text | None = Field(None, description="Only stores in this state (two letters).")
     platform: Text | None = Field(None, description="Only stores on this platform.")
-    latitude: Position | None = Field(
-        None, description="Only stores within `miles` of this position; all three together."
+    near: Place | None = Field(
+        None,
+        description=f"Only stores within `miles` of this place: {PLACE_FORMS}. It is stored as `latitude` and `longitude`, and given "
+        "instead of them; null removes the place.",
+        examples=["Santa Fe, NM", "87501", "35.08,-106.65"],
     )
+    latitude: Position | None = Field(None, description="Only stores within `miles` of this position.")
     longitude: Position | None = Field(None, description="Only stores within `miles` of this position.")
-    miles: Position | None = Field(None, description="Distance from the position, at most 500.")
+    miles: Position | None = Field(
+        None, description=f"Distance from the place, at most {FARTHEST_MILES}; with `near` {DEFAULT_MILES} if omitted."
+    )
     amount: Number | None = Field(
         None,
-        description="Price threshold or size of the price drop in US dollars, or limit of a rule about operations: stores "
+        description="Price threshold or size of the price drop in the store's currency, or limit of a rule about operations: stores "
         "(`stores_stale`, `schema_drift`), minutes (`backlog_age`), payloads (`quarantined`), proxies (`proxies_below`), GB "
         "(`disk_low`), hours (`backup_age`), findings (`quality_findings`), category words (`new_category_words`).",
     )
@@ -103,9 +110,19 @@ class _RuleInput(Input):
         default_factory=list, description="Channels that receive the notifications."
     )
 
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.near is not None and (self.latitude is not None or self.longitude is not None):
+            raise ValueError("a place is `near`, or `latitude` and `longitude`: give one of them")
+        return self
+
     def changes(self) -> dict[str, Any]:
         """The fields that the request sets."""
         values = {name: getattr(self, name) for name in self.model_fields_set}
+        if "near" in values:
+            near = values.pop("near")
+            place = dict.fromkeys(("latitude", "longitude", "miles")) if near is None else near_values(near, self.miles)
+            values |= place
         if "store_id" in values:
             values["dispensary_id"] = values.pop("store_id")
         if "channels" in values:

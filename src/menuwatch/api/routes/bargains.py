@@ -12,12 +12,12 @@ from menuwatch.analytics import basket, lowest_prices
 from menuwatch.analytics.basket import CheapestBasket
 from menuwatch.analytics.lowest_prices import LowestPrice
 from menuwatch.analytics.products import CanonicalFilter
-from menuwatch.api.inputs import POSITION, BigId, Input, PageQuery, Search, State, StoreId, Text
+from menuwatch.api.inputs import BigId, Input, PageQuery, Place, Search, State, StoreId, Text
 from menuwatch.api.paging import Keyset
 from menuwatch.api.responses import answer, page, returns, returns_page
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.catalog.taxonomy.categories import Category
-from menuwatch.geo.circle import FARTHEST_MILES, Circle
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, PLACE_FORMS, parse_area
 from menuwatch.web.auth import require
 from menuwatch.web.dependencies import AppDep, ReadConn
 
@@ -34,11 +34,11 @@ class BasketQuery(Input):
         "behind it for two of them. A product that is offered in one size only needs none.",
         examples=["4711:3.5 g", "flower:3.5 g*2"],
     )
-    near: POSITION = Field(
-        description="The place: latitude and longitude in degrees. Stores without a position are left out.",
-        examples=["35.08,-106.65"],
+    near: Place = Field(
+        description=f"The place: {PLACE_FORMS}. Stores without a position are left out.",
+        examples=["Santa Fe, NM", "87501", "35.08,-106.65"],
     )
-    miles: float = Field(25, gt=0, le=FARTHEST_MILES, description="Distance from `near`, in miles.")
+    miles: float = Field(DEFAULT_MILES, gt=0, le=FARTHEST_MILES, description="Distance from `near`, in miles.")
     medical: bool = Field(False, description="Whether prices for patients count where there is no other.")
 
 
@@ -48,7 +48,7 @@ async def find_cheapest_basket(request: Request, conn: ReadConn, query: Annotate
     where. As of now: options on offer, specials included, of menus that are not stale. A shop with menus on two platforms is one
     store."""
     wants = basket.parse_items(query.item)
-    circle = Circle.around(query.near, query.miles)
+    circle = parse_area(query.near, query.miles).circle
     return answer(request, await basket.find_cheapest_basket(conn, wants, circle, medical=query.medical))
 
 

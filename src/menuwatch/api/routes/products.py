@@ -68,10 +68,10 @@ class StoreProductQuery(LongPageQuery):
     )
     q: Search | None = Field(None, description="Only products whose name contains this text, case-insensitive.")
     price_min: Decimal | None = Field(
-        None, ge=0, le=10_000_000, description="Minimum price of the cheapest option, in US dollars."
+        None, ge=0, le=10_000_000, description="Minimum price of the cheapest option, in the store's currency."
     )
     price_max: Decimal | None = Field(
-        None, ge=0, le=10_000_000, description="Maximum price of the cheapest option, in US dollars."
+        None, ge=0, le=10_000_000, description="Maximum price of the cheapest option, in the store's currency."
     )
     new_since: Instant | None = Field(
         None,

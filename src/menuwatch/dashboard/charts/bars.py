@@ -32,7 +32,7 @@ def count_bars(counts: Sequence[int], label: str, tone: Literal["bad", "info"] =
     return svg(f"bars {tone}", width, height, label, [rect("ground", 0, height - 1, width, 1), *bars], stretch=False)
 
 
-def draw_trend(points: Sequence[tuple[datetime, Decimal]], start: datetime, end: datetime) -> Markup:
+def draw_trend(points: Sequence[tuple[datetime, Decimal]], start: datetime, end: datetime, currency: str) -> Markup:
     """A step line of prices until `end`, each of which holds from its time on: since `start`, or since the first one is known. Empty
     where the price did not change."""
     prices = [price for _, price in points]
@@ -46,7 +46,8 @@ def draw_trend(points: Sequence[tuple[datetime, Decimal]], start: datetime, end:
         x = min(max((at - start).total_seconds() / span, 0.0), 1.0) * width
         y = 2 + float((high - price) / (high - low)) * (height - 4)
         moves.append(f"M{x:.1f} {y:.1f}" if n == 0 else f"H{x:.1f}V{y:.1f}")
-    label = f"From {money(prices[0])} to {money(prices[-1])}, lowest {money(low)}, highest {money(high)}"
+    first, last, least, most = (money(price, currency) for price in (prices[0], prices[-1], low, high))
+    label = f"From {first} to {last}, lowest {least}, highest {most}"
     line = Markup('<path d="{}"/>').format("".join(moves) + f"H{width}")
     return svg("line", width, height, label, [line])
 

@@ -20,7 +20,7 @@ from menuwatch.core.format import duration, money, number, percent, size
 
 Color = Literal["good", "info", "warn", "amber", "bad", "none", "c1", "c2", "c3", "c4", "c5", "c6"]
 """States have the first ones, other series the numbered ones."""
-Unit = Literal["count", "number", "seconds", "percent", "bytes", "money"]
+Unit = Literal["count", "number", "seconds", "percent", "bytes", "money", "canadian_money"]
 
 
 _TEXT: dict[Unit, Callable[[Any], str]] = {
@@ -30,6 +30,7 @@ _TEXT: dict[Unit, Callable[[Any], str]] = {
     "percent": lambda value: percent(value, 1),
     "bytes": size,
     "money": money,
+    "canadian_money": lambda value: money(value, "CAD"),
 }
 
 

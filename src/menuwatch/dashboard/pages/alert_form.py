@@ -18,14 +18,16 @@ from menuwatch.alerts import format as alert_format
 from menuwatch.alerts import service as alerts
 from menuwatch.alerts.model import CONDITIONS, Condition, ConditionKind
 from menuwatch.alerts.service import AlertRule, CreatedRule, RulePreview
+from menuwatch.alerts.validate import near_values
 from menuwatch.catalog import service as catalog
-from menuwatch.core.errors import InvalidField, MenuwatchError, PreconditionFailed
+from menuwatch.core.errors import InvalidField, MenuwatchError, PreconditionFailed, Refused
 from menuwatch.core.format import pluralize
 from menuwatch.dashboard import screen
 from menuwatch.dashboard.pages.alerts import RulePath, alert_settings
 from menuwatch.db.clock import database_now
 from menuwatch.db.pool import Connection
 from menuwatch.geo import states
+from menuwatch.geo.circle import FARTHEST_MILES
 from menuwatch.ops import alert_readings
 from menuwatch.stores import store as stores
 from menuwatch.web.auth import require
@@ -36,7 +38,7 @@ router = APIRouter(prefix="/alerts", dependencies=[require(Permission.ALERTS)])
 
 LABELS = {
     "name": "Name", "condition": "Condition", "amount": "Amount", "percent": "Percentage", "product_id": "Product",
-    "canonical_product_id": "Canonical product", "latitude": "Latitude", "longitude": "Longitude", "miles": "Miles", "store": "Store",
+    "canonical_product_id": "Canonical product", "near": "Near", "miles": "Miles", "store": "Store",
     "brand": "Brand", "category": "Category", "search": "Name contains", "state": "State", "platform": "Platform",
     "option": "Size or package", "price": "Which price", "hysteresis_percent": "Re-arm above",
     "debounce_crawls": "Consecutive crawls", "debounce_minutes": "Minimum duration, minutes", "cooldown_minutes": "Cool-down, minutes",
@@ -51,8 +53,7 @@ _TEXTS = ("name", "brand", "category", "search", "state", "platform", "option", 
 _SCOPE = (
     "product_id",
     "canonical_product_id",
-    "latitude",
-    "longitude",
+    "near",
     "miles",
     "store",
     "brand",
@@ -84,7 +85,7 @@ async def new(request: Request, conn: ReadConn, given: Scope) -> Response:
 
 def _choices(scope: Mapping[str, str]) -> list[tuple[str, list[tuple[Condition, str, str]]]]:
     """Conditions by group, with label and sentence. With a scope, those that take it."""
-    columns = {"dispensary_id" if name == "store" else name for name in scope}
+    columns = {{"store": "dispensary_id", "near": "latitude"}.get(name, name) for name in scope}
     groups: list[tuple[str, list[tuple[Condition, str, str]]]] = []
     for title, about_products in (("Products", True), ("Operations", False)):
         rows = [
@@ -235,8 +236,6 @@ def _values(rule: AlertRule) -> dict[str, str]:
     for name in (
         "product_id",
         "canonical_product_id",
-        "latitude",
-        "longitude",
         "miles",
         "debounce_crawls",
         "debounce_minutes",
@@ -245,8 +244,14 @@ def _values(rule: AlertRule) -> dict[str, str]:
         "digest_at",
     ):
         values[name] = _text(getattr(rule, name))
+    values["near"] = "" if rule.miles is None else f"{_degrees(rule.latitude)},{_degrees(rule.longitude)}"
     values["store"] = _text(rule.store_id)
     return values
+
+
+def _degrees(value: float | None) -> str:
+    """All digits, without an exponent: the form gives back the very position, else the rule would be reset."""
+    return f"{Decimal(repr(value)):f}"
 
 
 def _text(value: object) -> str:
@@ -278,9 +283,7 @@ def _wish(form: FormInput) -> dict[str, Any]:
         if "canonical_product_id" in uses
         else None
     )
-    for name in ("latitude", "longitude", "miles"):
-        given = form.parse_decimal(name, "a number such as 35.1") if name in uses else None
-        wish[name] = None if given is None else float(given)
+    wish |= _place(form) if "latitude" in uses else dict.fromkeys(("latitude", "longitude", "miles"))
     for name, least, most in (
         ("debounce_crawls", 1, 100),
         ("debounce_minutes", 0, 43_200),
@@ -302,6 +305,19 @@ def _wish(form: FormInput) -> dict[str, Any]:
     if channels is not None:
         wish["channels"] = channels
     return wish
+
+
+def _place(form: FormInput) -> dict[str, float | None]:
+    given = form.parse_decimal("miles", f"a distance up to {FARTHEST_MILES} miles", 0, FARTHEST_MILES)
+    miles = None if given is None else float(given)
+    if (near := form.text("near")) is not None:
+        try:
+            return {**near_values(near, miles)}
+        except Refused as error:
+            form.add_error("near", str(error))
+    elif miles is not None:
+        form.add_error("near", "enter the place that the distance is from")
+    return dict.fromkeys(("latitude", "longitude", "miles"))
 
 
 def _channels(form: FormInput) -> list[Mapping[str, Any]] | None:

@@ -21,7 +21,7 @@ from menuwatch.dashboard.csv_file import csv_response
 from menuwatch.dashboard.pages.analytics import CATEGORY_CHOICES, REPORT_GROUPS, list_states
 from menuwatch.db.clock import database_now
 from menuwatch.db.pool import Connection
-from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, Circle
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, parse_area
 from menuwatch.web import paging
 from menuwatch.web.auth import require
 from menuwatch.web.dependencies import AppDep, ReadConn
@@ -61,7 +61,7 @@ async def _find(conn: Connection, form: FormInput) -> CheapestBasket | None:
     miles = form.parse_decimal("miles", f"a distance up to {FARTHEST_MILES} miles", 0, FARTHEST_MILES) or DEFAULT_MILES
     circle = None
     try:
-        circle = Circle.around((form.text("near") or ""), float(miles))
+        circle = parse_area(form.text("near") or "", float(miles)).circle
     except Refused as error:
         form.add_error("near", str(error))
     try:

@@ -23,6 +23,7 @@ from menuwatch.dashboard.decode import decoded
 from menuwatch.dashboard.pages.exports import export_list
 from menuwatch.dashboard.pages.views import saved
 from menuwatch.db.pool import Connection
+from menuwatch.geo.units import currency
 from menuwatch.ops import export
 from menuwatch.ops.export import RowExport
 from menuwatch.stores import service as store_service
@@ -73,15 +74,19 @@ async def list_changes(
         rows = decoded(found.items)
         links = screen.page_links(request, paging.encode(*found.next) if found.next else None)
     now = datetime.now(UTC)
-    listed = [row["product_id"] for row in rows if "product_id" in row]
-    trends = await changes.price_trends(conn, listed, now - _TREND) if listed else {}
+    listed = {
+        row["product_id"]: row["currency"] if "currency" in row else currency(row["state"])
+        for row in rows
+        if "product_id" in row
+    }
+    trends = await changes.price_trends(conn, list(listed), now - _TREND) if listed else {}
     _, states = await store_service.platforms_and_states(conn)
     context = {
         "form": form,
         "store": store,
         "rows": rows,
         "of_products": isinstance(where, ProductFilter),
-        "trends": {number: draw_trend(points, now - _TREND, now) for number, points in trends.items()},
+        "trends": {number: draw_trend(points, now - _TREND, now, listed[number]) for number, points in trends.items()},
         "kinds": KINDS,
         "states": [(one, one) for one in states],
         "categories": [(one, one.replace("_", " ")) for one in sorted(CATEGORIES)],

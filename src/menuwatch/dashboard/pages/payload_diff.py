@@ -21,6 +21,7 @@ from menuwatch.dashboard.pages.exports import parse_format
 from menuwatch.dashboard.pages.payloads import PayloadPath
 from menuwatch.exports.encoders import encode_rows
 from menuwatch.exports.tables import DIFF_COLUMNS, MEDIA_TYPES
+from menuwatch.geo.units import currency
 from menuwatch.stores import store as stores
 from menuwatch.web.auth import require
 from menuwatch.web.dependencies import AppContext, AppDep
@@ -67,6 +68,7 @@ async def show_diff(
     context = {
         "payload": payload,
         "store": store,
+        "currency": currency(None if store is None else store.state),
         "other_store": other_store if beside.dispensary_id != payload.dispensary_id else None,
         "older": whole.older,
         "newer": whole.newer,

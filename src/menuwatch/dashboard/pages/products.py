@@ -211,7 +211,7 @@ async def one_product(
         "picture": picture(product["local_image_path"], _PICTURE),
         "days": days,
         "spans": DAYS,
-        "chart": price_chart(series, now),
+        "chart": price_chart(series, now, product["currency"]),
         "potency": potency if potency is not None and len(states) > 1 else None,
         "history": _history_rows(series.steps, series.gaps)[:_IN_TABLE],
         "cut": series.cut,
@@ -278,7 +278,7 @@ _A_MOMENT = 1.0
 """Seconds after which a line is broken where a gap begins: its last point stands at the beginning."""
 
 
-def price_chart(series: PriceSeries, now: datetime) -> TimeChart:
+def price_chart(series: PriceSeries, now: datetime, currency: str = "USD") -> TimeChart:
     """The list price, the price paid, and that again while out of stock."""
     times, usual, costs, out = [], [], [], []
     for at, step in _points(series, now):
@@ -296,7 +296,7 @@ def price_chart(series: PriceSeries, now: datetime) -> TimeChart:
             Series("Price", costs, "info", steps=True),
             Series("Out of stock", out, "bad", steps=True, fill=True),
         ],
-        unit="money",
+        unit="canadian_money" if currency == "CAD" else "money",
         height=280,
         bands=[(1, 2)],
     )

@@ -16,12 +16,13 @@
     return `${at && Math.abs(count) < 100 ? +count.toFixed(1) : Math.round(count)} ${units[at]}`;
   }
   const number = (value) => value.toLocaleString("en", { maximumFractionDigits: 2 });
+  const money = (sign) => ({ axis: (value) => `${sign}${number(value)}`, full: (value) => `${sign}${value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}` });
   const percent = (value) => `${+(value * 100).toFixed(1)} %`;
   // How values are written beside the axis and in full, and the steps that the axis may take.
   const UNITS = {
     count: { axis: (value) => (Math.abs(value) < 10000 ? number(value) : compact.format(value)), full: number, steps: [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7, 8].map((e) => n * 10 ** e)).sort((a, b) => a - b) },
     number: { axis: number, full: number },
-    money: { axis: (value) => `$${number(value)}`, full: (value) => `$${value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}` },
+    money: money("$"), canadian_money: money("CA$"),
     seconds: { axis: span, full: span, steps: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000] },
     percent: { axis: percent, full: percent },
     bytes: { axis: bytes, full: bytes },

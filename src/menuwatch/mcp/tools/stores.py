@@ -9,7 +9,7 @@ from pydantic import Field
 
 from menuwatch.core.errors import InvalidField
 from menuwatch.core.shapes import doc
-from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES
+from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, PLACE_FORMS
 from menuwatch.geo.units import METERS_PER_MILE, meters_between
 from menuwatch.mcp.answer import Page, as_brief, in_brief
 from menuwatch.mcp.inputs import STATE, area
@@ -17,7 +17,7 @@ from menuwatch.mcp.tool import Call, ListInput, Tool, state_name, tool
 from menuwatch.stores import service
 from menuwatch.stores.service import Freshness, LastCrawl, StoreDetail, StoreFilter
 from menuwatch.stores.store import Store
-from menuwatch.web.inputs import Input, Search, State, StoreId, Text
+from menuwatch.web.inputs import Input, Place, Search, State, StoreId, Text
 
 _KEPT_OFF_LISTS = (
     "platform_dispensary_id", "shown", "details_by_person", "last_payload_id", "last_attempt_at", "phone", "timezone", "country",
@@ -46,13 +46,7 @@ class StoresInput(ListInput):
         description="Only stores with a menu of this age. `late`: overdue by a quarter of the crawl interval; `stale`: twice as old "
         "as the interval; `off`: not crawled.",
     )
-    near: Text | None = Field(
-        None,
-        min_length=1,
-        max_length=100,
-        description="Only stores near this place: `Santa Fe, NM`, a ZIP or postal code, or "
-        "`35.08,-106.65`, the nearest first.",
-    )
+    near: Place | None = Field(None, description=f"Only stores near this place, the nearest first: {PLACE_FORMS}.")
     miles: float = Field(
         DEFAULT_MILES, gt=0, le=FARTHEST_MILES, allow_inf_nan=False, description="Distance from `near`, in miles."
     )

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
 
+from menuwatch.geo.circle import DEFAULT_MILES
 from menuwatch.site import format as words
 from menuwatch.site import screen
 from menuwatch.site.search_query import SearchQuery
@@ -43,7 +44,7 @@ async def deals_page(request: Request, conn: ReadConn) -> Response:
 
     def link(**changes: Any) -> str:
         values = {"category": asked.category, "sort": chosen.value if chosen else "", **changes}
-        near = {"near": asked.near, "within": asked.within if asked.near and asked.within != 25 else ""}
+        near = {"near": asked.near, "within": asked.within if asked.near and asked.within != DEFAULT_MILES else ""}
         query = urlencode({name: value for name, value in {**values, **near}.items() if value})
         return f"/deals?{query}" if query else "/deals"
 

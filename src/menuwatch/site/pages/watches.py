@@ -22,6 +22,7 @@ from menuwatch.core.encryption import DecryptionError, SecretBox
 from menuwatch.core.errors import InvalidField, NotFound
 from menuwatch.core.logging import get_logger
 from menuwatch.db.pool import Connection
+from menuwatch.geo.circle import DEFAULT_MILES
 from menuwatch.site import screen, watch_form
 from menuwatch.site.limits import Limits
 from menuwatch.site.pages import items
@@ -87,7 +88,7 @@ async def _group(request: Request, conn: Connection) -> Group:
                 about = f"products at {store.name}"
                 return Group(about=about, anywhere=False, place=place, given={"store_id": store.id})
         case "search":
-            query = replace(asked, near="", within=25, sort=Order.RELEVANCE, after=None, store=None)
+            query = replace(asked, near="", within=DEFAULT_MILES, sort=Order.RELEVANCE, after=None, store=None)
             brands = [brand["id"] for brand in await list_brands(conn, asked.brands)]
             if query.narrowed or query.q or store is not None:
                 search = await watches.watched_search(conn, query.link(), query.request(brands=brands))

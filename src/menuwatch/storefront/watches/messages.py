@@ -7,8 +7,9 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
+from menuwatch.core import format as text_format
 from menuwatch.core.format import pluralize
-from menuwatch.geo import states, units
+from menuwatch.geo import units
 from menuwatch.storefront.watches.model import CONDITIONS, Event, Named, Watch
 
 _MOST_LINES = 40
@@ -42,8 +43,7 @@ def called(item: str, most: int = 120) -> str:
 def money(amount: Any, facts: Mapping[str, Any] | None = None) -> str:
     """`$12.50`; `CA$12.50` where the store of the facts is in Canada."""
     state = ((facts or {}).get("store") or {}).get("state")
-    sign = "CA$" if state in states.PROVINCES else "$"
-    return "no price" if amount is None else f"{sign}{Decimal(str(amount)):,.2f}"
+    return "no price" if amount is None else text_format.money(Decimal(str(amount)), units.currency(state))
 
 
 def describe(watch: Watch, named: Named) -> str:
