@@ -62,7 +62,9 @@ def long(server_url: str, template: str) -> Iterator[str]:
                 conn.execute(statement.encode())
         conn.execute("SELECT count_task_days()")
         # What autovacuum reads meanwhile would be counted as well.
-        tables = conn.execute("SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^task_history'").fetchall()
+        tables = conn.execute(
+            "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^task_history'"
+        ).fetchall()
         for (table,) in tables:
             conn.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)".encode())
     yield url
