@@ -15,7 +15,7 @@ from menuwatch.analytics import price_index as index
 from menuwatch.analytics import refresh as refreshing
 from menuwatch.analytics.price_index import PriceIndex
 from menuwatch.analytics.refresh import RefreshResult, RefreshRunning
-from menuwatch.analytics.reports import flat_row
+from menuwatch.analytics.reports import DaysInfo, flat_row
 from menuwatch.analytics.service import (
     ALL,
     UNKNOWN,
@@ -50,7 +50,10 @@ from menuwatch.system import System
 app = Commands("Show analytics over all stores, with the data they are based on.")
 app.add_typer(bargains.app)
 
-_COVERAGE = (("coverage_stores", "Stores"), ("coverage_stale_stores", "Stale"), ("coverage_share", "Crawls ok"))
+_COVERAGE = (
+    ("coverage_stores", "Stores"), ("coverage_stale_stores", "Stale"),
+    ("coverage_partial", "Partial"), ("coverage_share", "Crawls ok"),
+)  # fmt: skip
 _COLUMNS = {
     Report.PRICES: (
         ("where", "State"), ("category", "Category"), ("options", "Options"), ("without_weight", "No weight"),
@@ -84,11 +87,12 @@ _COLUMNS = {
     Report.STORES: (
         ("dispensary_id", "#"), ("store", "Store"), ("where", "State"), ("last_crawled_at", "Last crawl (UTC)"),
         ("age_hours", "Age (h)"), ("is_stale", "Stale"), ("failed", "Failed"), ("quarantined", "Quarantined"),
-        ("never_begun", "Not started"), ("observed_share", "Observed"),
+        ("never_begun", "Not started"), ("observed_share", "Observed"), ("coverage_partial", "Partial"),
         ("coverage_scheduled", "Scheduled"), ("coverage_share", "Crawls ok"),
     ),
     Report.COVERAGE: (
         ("where", "State"), ("known_stores", "Known"), ("crawled_stores", "Seen"), ("stale_stores", "Stale"),
+        ("coverage_partial", "Partial"),
         ("median_age_hours", "Median age (h)"), ("observed_share", "Observed"), ("failed", "Failed"), ("quarantined", "Quarantined"),
         ("never_begun", "Not started"), ("coverage_scheduled", "Scheduled"), ("coverage_share", "Crawls ok"),
     ),
@@ -399,6 +403,7 @@ def show_price_index(
     print_list(found.items[-out.rows :], _INDEX_COLUMNS, out.format, empty=found.notice or "No computed days.")
     if out.is_table and found.items:
         if found.base is not None:
+            notice(f"Days are kept since {found.first_day}.")
             notice(f"The index is 100 on {found.base}; low and high are the 95 % confidence interval.")
         elif found.notice is not None:
             notice(found.notice)
@@ -492,5 +497,7 @@ def _print_info(page: Page) -> None:
     info = page.info
     if info.window is not None:
         notice(f"Refreshed {ago(info.refreshed_at)}; window since {info.window.from_:%Y-%m-%d %H:%M} UTC.")
+    if isinstance(info, DaysInfo) and info.kept_since is not None and info.notice is None:
+        notice(f"Days are kept since {info.kept_since}.")
     if info.failed is not None:
         notice(f"Refresh failed {ago(info.failed.at)}: {info.failed.error}")

@@ -16,15 +16,15 @@ INSERT INTO public.alert_rules OVERRIDING SYSTEM VALUE VALUES
 INSERT INTO public.analytics_brand_distribution_stats VALUES
 	(1, 1, false, NULL, 1, false, NULL, 1, 1, 1, 1, NULL);
 INSERT INTO public.analytics_brand_stats VALUES
-	(1, 1, false, NULL, NULL, NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1, NULL);
+	(1, 1, false, NULL, NULL, NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, NULL);
 INSERT INTO public.analytics_category_stats VALUES
-	(1, 1, false, NULL, NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1, NULL);
+	(1, 1, false, NULL, NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, NULL);
 INSERT INTO public.analytics_cheapest_stats VALUES
 	(1, 1, 'all', 'x', NULL, NULL, NULL, 1, 1, 1);
 INSERT INTO public.analytics_daily_stats VALUES
-	(1, '2026-11-01', 1, NULL, 1, 1, 1, 1, 1, 1, 1, 1);
+	(1, '2026-11-01', 1, NULL, 1, 1, 1, 1, 1, 1, 1, 1, 1);
 INSERT INTO public.analytics_discount_stats VALUES
-	(1, 1, false, NULL, false, NULL, 1, 1, 1, NULL, NULL, NULL, 1, 1, 1, 1, 1, NULL);
+	(1, 1, false, NULL, false, NULL, 1, 1, 1, NULL, NULL, NULL, 1, 1, 1, 1, 1, 1, NULL);
 INSERT INTO public.analytics_dispersion_stats VALUES
 	(1, 1, 1, false, NULL, 1, 'x', NULL, NULL, 'x', 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1);
 INSERT INTO public.analytics_distribution_stats VALUES
@@ -32,7 +32,7 @@ INSERT INTO public.analytics_distribution_stats VALUES
 INSERT INTO public.analytics_out_product_stats VALUES
 	(1, 1, 1, 1, NULL, NULL, NULL, 1, 1.5, 1.5, 1.5, 1.5);
 INSERT INTO public.analytics_price_stats VALUES
-	(1, 1, false, NULL, NULL, 1, 1, 1, 1, 1, NULL, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, 1, 1, 1, 1, 1, NULL);
+	(1, 1, false, NULL, NULL, 1, 1, 1, 1, 1, NULL, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, 1, 1, 1, 1, 1, 1, NULL);
 INSERT INTO public.analytics_runs OVERRIDING SYSTEM VALUE VALUES
 	(1, 'done', '2026-11-01 00:00:00+00', '2026-11-01 06:00:00+00', '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00', NULL, '[]', NULL);
 INSERT INTO public.analytics_shrinkflation_stats VALUES
@@ -42,9 +42,9 @@ INSERT INTO public.analytics_special_group_stats VALUES
 INSERT INTO public.analytics_special_stats VALUES
 	(1, 1, 1, 'x', 1, NULL, NULL, NULL, NULL, 1, 1, 'x', NULL, NULL, 1, '2026-11-01 00:00:00+00', NULL, NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.analytics_stock_stats VALUES
-	(1, 1, 'all', NULL, NULL, NULL, 1, 1, 1.5, 1.5, 1.5, 1.5, 1, 1, 1, 1, 1, NULL);
+	(1, 1, 'all', NULL, NULL, NULL, 1, 1, 1.5, 1.5, 1.5, 1.5, 1, 1, 1, 1, 1, 1, NULL);
 INSERT INTO public.analytics_store_stats VALUES
-	(1, 1, 'x', 'x', NULL, false, 1, false, NULL, false, NULL, 1, 1, 1, 1, 1, 1, 1.5);
+	(1, 1, 'x', 'x', NULL, false, 1, false, NULL, false, false, NULL, 1, 1, 1, 1, 1, 1, 1.5);
 INSERT INTO public.api_tokens OVERRIDING SYSTEM VALUE VALUES
 	(1, 1, 'x', '\x0101010101010101010101010101010101010101010101010101010101010101', '{x}', '2026-11-01 00:00:00+00', NULL, NULL, NULL);
 INSERT INTO public.app_secrets VALUES
@@ -767,6 +767,7 @@ CREATE INDEX raw_crawl_payloads_content ON public.raw_crawl_payloads USING btree
 CREATE UNIQUE INDEX raw_crawl_payloads_instant ON public.raw_crawl_payloads USING btree (dispensary_id, fetched_at);
 CREATE INDEX raw_crawl_payloads_newest ON public.raw_crawl_payloads USING btree (fetched_at DESC, id DESC);
 CREATE INDEX raw_crawl_payloads_not_ok ON public.raw_crawl_payloads USING btree (status, fetched_at DESC, id DESC) WHERE (status <> 'ok'::text);
+CREATE INDEX raw_crawl_payloads_partial ON public.raw_crawl_payloads USING btree (id) WHERE is_partial;
 CREATE INDEX raw_crawl_payloads_path ON public.raw_crawl_payloads USING btree (path);
 CREATE INDEX raw_crawl_payloads_quarantined ON public.raw_crawl_payloads USING btree (id) WHERE (status = 'quarantined'::text);
 CREATE INDEX raw_crawl_payloads_store ON public.raw_crawl_payloads USING btree (dispensary_id, fetched_at DESC, id DESC);

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Annotated, Any
 
+from msgspec.json import Decoder
 from pydantic import Field, create_model
 
 from menuwatch.analytics import basket, lowest_prices
@@ -14,7 +15,7 @@ from menuwatch.analytics.basket import CheapestBasket
 from menuwatch.analytics.lowest_prices import LowestPrice
 from menuwatch.analytics.price_index import PriceIndexDay
 from menuwatch.analytics.products import CanonicalFilter
-from menuwatch.analytics.reports import Failure, Window
+from menuwatch.analytics.reports import Coverage, DaysInfo, Failure, Window
 from menuwatch.analytics.service import ALL, SOURCES, UNKNOWN, ExpiredRun, Report, ReportFilter, StockGroup
 from menuwatch.catalog.taxonomy.categories import Category
 from menuwatch.core.shapes import doc
@@ -40,8 +41,10 @@ from menuwatch.mcp.tool import Call, ListInput, Run, Tool, ToolError, state_name
 from menuwatch.stores.service import StoreFilter
 from menuwatch.web.inputs import BigId, Search, State, StoreId, Text
 
+_decode_coverage = Decoder(Coverage).decode
 _WINDOW = Annotated[Window | None, doc("Time window of the report; null before the first refresh.")]
 _FAILED = Annotated[Failure | None, doc("The failure of the last refresh; null if it succeeded.")]
+_KEPT = Annotated[date | None, doc("First day that is kept (UTC), of any state; null if none is.")]
 
 _ANY_STATE = (Scope | None, ANY_SCOPE)
 _ONE_STATE = (Scope, ONE_SCOPE)
@@ -78,9 +81,15 @@ async def _observed(call: Call, state: str | None, refreshed_at: datetime | None
         return await call.observed(state_name(scope), _stores_in(scope))
     page = await analytics.read_report(call.conn, Report.COVERAGE, ReportFilter(state=scope))
     now = await call.observed("", _stores_in(scope))
-    stores, known = (page.rows[0].crawled_stores, page.rows[0].known_stores) if page.rows else (0, 0)
+    found = _decode_coverage(page.rows[0].coverage) if page.rows else None
+    coverage = AnswerCoverage(
+        scope=state_name(scope),
+        stores=found.stores if found else 0,
+        partial=found.partial if found else 0,
+        known_stores=found.known_stores if found else 0,
+    )
     return {
-        "coverage": AnswerCoverage(scope=state_name(scope), stores=stores, known_stores=known),
+        "coverage": coverage,
         "newest": None if now["newest"] is None else min(now["newest"], refreshed_at),
         "oldest": None if now["oldest"] is None else min(now["oldest"], refreshed_at),
         "refreshed_at": refreshed_at,
@@ -92,6 +101,9 @@ def _report(
 ) -> Tool[Any]:
     """A tool that lists a report with these filters; `fixed` are filters with one value."""
     source = SOURCES[report]
+    shown: dict[str, Any] = {"window": _WINDOW, "failed": _FAILED} | (
+        {"kept_since": _KEPT} if source.info is DaysInfo else {}
+    )
     inputs = create_model(f"{source.row.__name__}Input", __base__=ListInput, **fields)
 
     async def run(call: Call, query: Any) -> Page:
@@ -111,13 +123,13 @@ def _report(
         return Page(
             rows=found.rows,
             next=found.next,
-            members={"window": info.window, "failed": info.failed},
+            members={name: getattr(info, name) for name in shown},
             notice=info.notice,
             **observed,
         )
 
     made: Run[Any] = run
-    return tool(title, inputs, row=source.row, name=name, description=description, window=_WINDOW, failed=_FAILED)(made)
+    return tool(title, inputs, row=source.row, name=name, description=description, **shown)(made)
 
 
 list_price_per_gram = _report(
