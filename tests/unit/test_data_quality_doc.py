@@ -129,11 +129,12 @@ def test_every_key_of_extra_that_a_platform_is_declared_to_fill() -> None:
 
 
 def test_every_field_of_the_api_is_explained_under_its_name_or_another() -> None:
-    known = of_products() | documented("Snapshots and states") | documented("Changes") | {"price", "type"}
+    known = of_products() | documented("Snapshots and states") | documented("Changes") | {"currency", "price", "type"}
     shapes = (ProductDetail, Snapshot, ProductState, ProductDetails, ChangeSide, Change)
     unknown = {name for shape in shapes for name in shape.__struct_fields__ if API_NAMES.get(name, name) not in known}
     assert unknown == set()
     assert "`price` in the API" in PAGE
+    assert "`currency` in the API" in PAGE
     assert "`type` in the API" in PAGE
 
 
