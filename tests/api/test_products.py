@@ -145,7 +145,7 @@ async def test_history_has_a_state_per_change_and_shows_its_gaps(shop: Shop) -> 
     part = await shop.ask(
         f"/api/products/{number}/history", params={"since": at(9).isoformat(), "until": at(20).isoformat()}
     )
-    assert [s["from"] for s in part["items"]] == ["2026-03-02T04:00:00Z"]
+    assert [s["from"] for s in part["items"]] == ["2026-03-02T04:00:00Z", "2026-03-01T20:00:00Z"]
     assert [g["reason"] for g in part["gaps"]] == ["unobserved", "absent"]
 
     snapshots = await shop.walk(f"/api/products/{number}/snapshots", limit=2)
@@ -158,6 +158,25 @@ async def test_history_has_a_state_per_change_and_shows_its_gaps(shop: Shop) -> 
     ]
     await shop.refused("/api/products/999/history", 404)
     await shop.refused("/api/products/999/snapshots", 404)
+
+
+async def test_history_since_a_time_has_the_state_in_force_then(shop: Shop) -> None:
+    """40 was seen last at 4 hours, and 35 first at 8: at 6 hours 40 is the price that is known."""
+    store = await shop.store()
+    for hours, price in ((0, 40), (4, 40), (8, 35), (12, 35)):
+        await shop.crawl(store, hours, [item("a", "Apple", options=[("1/8oz", price, 5)]), item("b", "Berry")])
+    await shop.crawl(store, 16, [item("b", "Berry")])
+    number = await _id_of(shop, "Apple")
+
+    async def prices(**hours: float) -> list[int]:
+        params = {name: at(value).isoformat() for name, value in hours.items()}
+        return [state["price"] for state in await shop.walk(f"/api/products/{number}/history", limit=1, **params)]
+
+    assert await prices(since=0) == await prices(since=4) == await prices(since=6) == [35, 40]
+    assert await prices(since=5, until=7) == [40]
+    assert await prices(since=8) == [35], "at that moment the next state is in force"
+    # Missed once, it is still on the menu: nothing says that the price ended.
+    assert await prices(since=17) == [35]
 
 
 async def test_three_misses_show_as_a_state_that_is_not_present(shop: Shop) -> None:

@@ -87,6 +87,11 @@ async def test_answers_are_the_same_whatever_is_packed(shop: Shop) -> None:
     assert await _everything(shop, ids) == before
     page = await shop.ask(f"/api/products/{ids[0]}/history", params={"limit": 3, "until": at(MONTHS + 1).isoformat()})
     assert [row["prices"][0]["price_rec"] for row in page["items"]] == [12.5, 11.5, 10.5]
+    span = {"since": at(MONTHS / 2).isoformat(), "until": at(MONTHS + 1).isoformat()}
+    page = await shop.ask(f"/api/products/{ids[0]}/history", params=span)
+    assert [row["prices"][0]["price_rec"] for row in page["items"]] == [12.5, 11.5], (
+        "11.5 was seen last a fortnight before"
+    )
     changes = await shop.walk("/api/changes", since=at(2 * MONTHS).isoformat())
     assert len(changes) == 4 + 1 + 1, "what changed since is told against what it was before"
 
@@ -229,6 +234,7 @@ async def test_one_product_and_one_store_at_an_instant_are_found_by_index(shop: 
     async with shop.pool.connection() as conn:
         for query, values in (
             (queries.product_states, asked),
+            (queries.product_states, {**asked, "since": at(MONTHS), "until": at(2 * MONTHS)}),
             (queries.product_snapshots, asked),
             (queries.store_at, moment),
         ):

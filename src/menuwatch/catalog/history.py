@@ -131,7 +131,7 @@ async def get_history(
     limit: int = 50,
     archived: ParquetPartitions | None = None,
 ) -> ProductHistory:
-    """The product's states that touch `span`, those that began before `after`; raises NotFound.
+    """The product's states that were in force in `span`, those that began before `after`; raises NotFound.
 
     Gaps are those of the time that the page covers, so every gap is on some page.
     """

@@ -1,7 +1,8 @@
 -- History of products and past menus, in the database and in files.
 
 -- name: product_states
--- What a product cost, how much there was and how strong it was, newest first; `to` is null while a state lasts. `packed` are its
+-- What a product cost, how much there was and how strong it was, newest first; `to` is null while a state lasts. A state is in force until the
+-- next one begins, though its last crawl was earlier: `since` has the one that was in force then. `packed` are its
 -- states that were moved to files, as rows of the table; one that is in both places is there once.
 SELECT s.seen_from AS from_, s.seen_to AS to, s.present,
        effective_price(s.price_rec, s.price_rec_special, s.price_med, s.price_med_special) AS price,
@@ -11,9 +12,10 @@ SELECT s.seen_from AS from_, s.seen_to AS to, s.present,
        stock_by_option(s.stock) AS stock,
        CASE WHEN s.thc_lo IS NOT NULL THEN json_build_object('lo', s.thc_lo, 'hi', s.thc_hi, 'unit', s.thc_unit) END AS thc,
        CASE WHEN s.cbd_lo IS NOT NULL THEN json_build_object('lo', s.cbd_lo, 'hi', s.cbd_hi, 'unit', s.cbd_unit) END AS cbd
-  FROM (SELECT * FROM product_states WHERE product_id = %(id)s
-        UNION SELECT * FROM jsonb_populate_recordset(NULL::product_states, %(packed)s::jsonb)) s
- WHERE (%(since)s::timestamptz IS NULL OR s.seen_to IS NULL OR s.seen_to >= %(since)s)
+  FROM (SELECT u.*, lag(u.seen_from) OVER (ORDER BY u.seen_from DESC) AS next_from
+          FROM (SELECT * FROM product_states WHERE product_id = %(id)s
+                UNION SELECT * FROM jsonb_populate_recordset(NULL::product_states, %(packed)s::jsonb)) u) s
+ WHERE (%(since)s::timestamptz IS NULL OR s.next_from IS NULL OR s.next_from > %(since)s)
    AND (%(until)s::timestamptz IS NULL OR s.seen_from < %(until)s)
    AND (%(after)s::timestamptz IS NULL OR s.seen_from < %(after)s)
  ORDER BY s.seen_from DESC LIMIT %(limit)s;

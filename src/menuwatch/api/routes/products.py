@@ -168,11 +168,21 @@ embedded_schemas.update(_components)
 _GAPS = {"type": "array", "items": _GAP, "description": "Gaps in the period of this page, newest first."}
 
 
+class HistoryQuery(SpanQuery):
+    """States of a product over time."""
+
+    since: Instant | None = Field(
+        None,
+        description="Only states in force at or after this time (ISO 8601 with offset). The first of them began earlier, and its last "
+        "crawl may have been earlier: a state is in force until the next one begins.",
+    )
+
+
 @router.get(
     "/products/{product_id}/history", **returns_page(ProductState, gaps=_GAPS), summary="Get a product's history"
 )
 async def get_product_history(
-    request: Request, app: AppDep, conn: ReadConn, product_id: ProductPath, query: Annotated[SpanQuery, Query()]
+    request: Request, app: AppDep, conn: ReadConn, product_id: ProductPath, query: Annotated[HistoryQuery, Query()]
 ) -> Response:
     """Prices, stock and potency: one row per change, newest first. Periods without observations are in `gaps`."""
     keys = Keyset(query, datetime, "history", product_id, query.since, query.until)

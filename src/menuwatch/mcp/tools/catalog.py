@@ -217,7 +217,7 @@ class HistoryInput(ListInput):
     """Which listing, and when."""
 
     product_id: BigId = Field(description="Id of the listing, as from search_products.")
-    since: Moment | None = Field(None, description=f"Start: {WHEN}.")
+    since: Moment | None = Field(None, description=f"Start: {WHEN}. The state in force then is included.")
     until: Moment | None = Field(None, description=f"End: {WHEN}.")
 
 
