@@ -167,3 +167,54 @@ async def test_how_fresh_stores_are(shop: Shop) -> None:
     assert {r["store"].lower() for r in await shop.walk("/api/analytics/stores", stale="true")} == {"late", "day-old"}
     whole = (await shop.ask("/api/analytics/coverage", params={"state": "all"}))["items"][0]
     assert (whole["stale_stores"], whole["observed_share"]) == (2, pytest.approx((1 + 8 / 24 + 0.5) / 4, abs=0.0001))
+
+
+async def test_partial_menus_are_counted(shop: Shop) -> None:
+    """`part` has a partial menu last, `mended` had one the day before, `whole` never, and `new` has none at all."""
+    await shop.execute("UPDATE task_schedules SET enabled = false")
+    ids = {name: await shop.store(name, state="NM") for name in ("whole", "part", "mended", "new")}
+    await shop.execute("UPDATE dispensaries SET crawl_interval_hours = 24")
+    a, b = item("a", options=[("1g", 10, 5)]), item("b", "B", options=[("1g", 30, 0)])
+    await shop.crawl(ids["whole"], 0, [a, b])
+    await shop.crawl(ids["part"], 0, [a, b])
+    await shop.crawl(ids["mended"], 0, [a], is_partial=True)
+    await shop.crawl(ids["whole"], 24, [a, b])
+    await shop.crawl(ids["part"], 12, [a, b])
+    await shop.crawl(ids["part"], 24, [a], is_partial=True)
+    await shop.crawl(ids["mended"], 24, [a, b])
+    await refresh(shop.pool, window=WEEK, now=at(30))
+    groups: list[tuple[str, dict[str, Any]]] = [
+        ("price-per-gram", {}), ("brands", {}), ("categories", {}), ("discounts", {}), ("discounts", {"category": "all"}),
+        ("out-of-stock", {}), ("out-of-stock", {"by": "all"}), ("out-of-stock", {"by": "category"}),
+        ("out-of-stock", {"by": "state"}), ("coverage", {}),
+    ]  # fmt: skip
+    for path, params in groups:
+        rows = (await shop.ask(f"/api/analytics/{path}", params=params))["items"]
+        assert rows, (path, params)
+        for row in rows:
+            covered = row["coverage"]
+            assert (covered["stores"], covered["partial"], covered["known_stores"]) == (3, 1, 4), (path, params)
+            assert (covered["scheduled"], covered["succeeded"], covered["share"]) == (0, 0, None), (path, params)
+    (acme,) = await shop.walk("/api/analytics/brands", state="NM")
+    assert (acme["products"], acme["of_products"]) == (5, 5), "what the partial menu lacks is not counted"
+    for path, params, among in (
+        ("stores", {}, {*ids}),
+        ("out-of-stock", {"by": "store"}, {"whole", "part", "mended"}),
+        ("out-of-stock", {"by": "store_category"}, {"whole", "part", "mended"}),
+        ("out-of-stock/products", {}, {"whole", "part", "mended"}),
+    ):
+        found = {
+            row["store"].lower(): row["coverage"]["partial"]
+            for row in await shop.walk(f"/api/analytics/{path}", **params)
+        }
+        assert found == {name: int(name == "part") for name in among}, (path, params)
+    for by in ("all", "state"):
+        days = {row["day"]: row["coverage"] for row in await shop.walk("/api/analytics/new-and-gone", by=by)}
+        assert {day: (covered["stores"], covered["partial"]) for day, covered in days.items()} == {
+            "2026-03-01": (3, 1), "2026-03-02": (3, 1),
+        }, by  # fmt: skip
+    by_store = await shop.walk("/api/analytics/new-and-gone", by="store")
+    assert {(row["day"], row["store"].lower()) for row in by_store if row["coverage"]["partial"]} == {
+        ("2026-03-01", "mended"),
+        ("2026-03-02", "part"),
+    }

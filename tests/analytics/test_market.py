@@ -43,9 +43,12 @@ async def test_prices_per_gram_and_brands(parts: HandlerContext, recorded: Path)
     await refresh(parts.pool, window=timedelta(days=1))
 
     goods: dict[tuple[str, str], dict[str, Any]] = {}
+    partial: set[str] = set()
     for menu in menus_in(path).values():
         for item in menu["data"]:
             goods[str(item["relationships"]["listing"]["data"]["id"]), str(item["id"])] = weedmaps.product(item)
+            if len(menu["data"]) < menu["meta"]["total"]:
+                partial.add(str(item["relationships"]["listing"]["data"]["id"]))
     assert len(goods) == 7117
     regular: dict[Any, list[Fraction]] = defaultdict(list)
     paid: dict[Any, list[Fraction]] = defaultdict(list)
@@ -75,6 +78,7 @@ async def test_prices_per_gram_and_brands(parts: HandlerContext, recorded: Path)
         prices = await analytics.read_report(conn, Report.PRICES, ReportFilter(state="all"), limit=200)
         kinds = await analytics.read_report(conn, Report.CATEGORIES, ReportFilter(state="all"), limit=200)
         shares = await analytics.read_report(conn, Report.BRANDS, ReportFilter(state="all"), limit=100_000)
+        (whole,) = (await analytics.read_report(conn, Report.COVERAGE, ReportFilter(state="all"))).rows
         found = {
             row.category: {name: read(bytes(getattr(row, name))) for name in ("regular", "effective", "coverage")}
             for row in prices.rows
@@ -87,6 +91,10 @@ async def test_prices_per_gram_and_brands(parts: HandlerContext, recorded: Path)
             assert told == spread(values), (category, name)
         assert (row["coverage"]["stores"], row["coverage"]["known_stores"]) == (len(stores[category]), 84)
         assert row["coverage"]["share"] is None, "nobody schedules a recording"
+        assert row["coverage"]["partial"] == len(stores[category] & partial), category
+    covered = read(bytes(whole.coverage))
+    assert (covered["stores"], covered["partial"], covered["scheduled"]) == (84, len(partial), 0)
+    assert len(partial) == 63
     listed = {row.brand.lower() if row.brand else None: row for row in shares.rows}
     assert {brand: row.products for brand, row in listed.items()} == brands
     for brand, row in listed.items():

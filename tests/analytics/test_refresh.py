@@ -184,7 +184,7 @@ async def test_one_that_fails_leaves_the_figures_and_says_so(shop: Shop) -> None
 async def test_one_whose_process_dies_is_cleared_away(shop: Shop) -> None:
     await shop.crawl(await shop.store(state="AZ"), 1, [item("a")])
     await shop.execute("INSERT INTO analytics_runs (window_from, window_to) VALUES (now() - interval '1 day', now())")
-    await shop.execute("INSERT INTO analytics_daily_stats SELECT 1, '2026-03-01', 1, 'AZ', 0, 0, 0, 0, 0, 1, 0, 0")
+    await shop.execute("INSERT INTO analytics_daily_stats SELECT 1, '2026-03-01', 1, 'AZ', 0, 0, 0, 0, 0, 1, 0, 0, 0")
     assert (await shop.ask("/api/analytics"))["run_id"] is None, "it is not done"
     made = await _made(shop.pool)
     assert await _rows(shop.pool, "SELECT id, status, error FROM analytics_runs WHERE status <> 'done'") == [

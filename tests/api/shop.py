@@ -96,7 +96,15 @@ class Shop:
         return self.archive.storage.root
 
     async def archived(
-        self, store_id: int, hours: float, body: bytes, *, count: int = 0, status: str = "ok", reason: str | None = None
+        self,
+        store_id: int,
+        hours: float,
+        body: bytes,
+        *,
+        count: int = 0,
+        status: str = "ok",
+        reason: str | None = None,
+        is_partial: bool = False,
     ) -> int:
         """A payload with its file, fetched that many hours into the story."""
         good, bad = ((body,), ()) if is_strict(body) else ((), (body,))
@@ -111,6 +119,7 @@ class Shop:
             status=status,
             reason=reason,
             product_count=count,
+            is_partial=is_partial,
             page_count=1,
             fetched_at=doc.fetched_at,
             path=staged.path,
@@ -124,9 +133,11 @@ class Shop:
         self.archive.publish(staged)
         return payload_id
 
-    async def crawl(self, store_id: int, hours: float, items: Sequence[dict[str, Any]]) -> int:
+    async def crawl(
+        self, store_id: int, hours: float, items: Sequence[dict[str, Any]], *, is_partial: bool = False
+    ) -> int:
         """One crawl through archive, normalizer and catalogue; returns the payload's id."""
-        payload_id = await self.archived(store_id, hours, menu(items), count=len(items))
+        payload_id = await self.archived(store_id, hours, menu(items), count=len(items), is_partial=is_partial)
 
         def no_session(**_: Any) -> Any:
             raise AssertionError("a refresh never touches the network")

@@ -79,8 +79,8 @@ RETURNING id
 """
 STORE_ROW = """
 INSERT INTO analytics_store_stats (run_id, dispensary_id, platform, name, state, crawl_enabled, interval_hours, is_scheduled,
-       is_stale, scheduled, succeeded, failed, quarantined, never_begun, undecided, observed_seconds)
-VALUES (%(run)s, 7, 'dutchie', 'Shop <7>', 'NM', true, 4, false, false, 0, 0, 0, 0, 0, 0, 0)
+       is_stale, is_partial, scheduled, succeeded, failed, quarantined, never_begun, undecided, observed_seconds)
+VALUES (%(run)s, 7, 'dutchie', 'Shop <7>', 'NM', true, 4, false, false, false, 0, 0, 0, 0, 0, 0, 0)
 """
 SPECIAL = """
 INSERT INTO analytics_special_stats (run_id, place, product_id, size, dispensary_id, state, category, brand, price, regular,

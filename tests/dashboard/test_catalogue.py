@@ -274,6 +274,13 @@ async def test_analytics_shows_brands_and_categories_of_a_state(
         "INSERT INTO dispensaries (platform_dispensary_id, slug, name, state, last_crawled_at, first_crawled_at)"
         " SELECT s, s, s, s, now(), now() FROM unnest(ARRAY['AZ', 'NM']) s"
     )
+    sql("INSERT INTO dispensaries (platform_dispensary_id, slug, name, state) VALUES ('NV', 'NV', 'NV', 'NV')")
+    sql(
+        "WITH y AS (INSERT INTO raw_crawl_payloads (dispensary_id, platform, status, is_partial, fetched_at, path, bytes, raw_bytes,"
+        " sha256, content_sha256) SELECT id, 'dutchie', 'ok', state = 'AZ', now(), state, 1, 1, '', '' FROM dispensaries"
+        " WHERE state <> 'NV' RETURNING id, dispensary_id)"
+        " UPDATE dispensaries d SET last_payload_id = y.id FROM y WHERE y.dispensary_id = d.id"
+    )
     sql(
         "INSERT INTO catalog_products (dispensary_id, provider, provider_product_id, content_hash, first_seen_at, state_from,"
         " changed_at, name_raw, name, brand_name, category_canon, stock_status, is_in_stock, variants, extra)"
@@ -283,11 +290,17 @@ async def test_analytics_shows_brands_and_categories_of_a_state(
     )
     await refresh(pool)
     everywhere = words(await viewer.get("/admin/analytics"))
-    assert "flower 3 3 60.0 % 50.0 %" in everywhere
+    assert "Based on 2 of 3 known stores; 1 of 2 menus is partial" in everywhere
+    assert "flower 3 3 60.0 % 50.0 % 1 of 3" in everywhere
     assert "unknown 1 1 20.0 % 50.0 %" in everywhere
-    assert "Acme 3 3 60.0 % 100.0 %" in everywhere
+    assert "Acme 3 3 60.0 % 100.0 % 2 of 3" in everywhere
     arizona = words(await viewer.get("/admin/analytics?state=AZ"))
-    assert "flower 3 3 75.0 % 100.0 %" in arizona
+    assert "Based on 1 of 1 known store; 1 of 1 menu is partial" in arizona
+    new_mexico = words(await viewer.get("/admin/analytics?state=NM"))
+    assert "Based on 1 of 1 known store." in new_mexico
+    assert "partial" not in new_mexico
+    assert "Based on" not in words(await viewer.get("/admin/analytics?state=NV")), "no menu is known"
+    assert "flower 3 3 75.0 % 100.0 % 1 of 1" in arizona
     assert "Acme 2 2 50.0 % 100.0 %" in arizona
     assert "without a brand 1 1 25.0 %" in arizona
     assert "&lt;b&gt; 1 1 25.0 %" in arizona
@@ -336,6 +349,40 @@ def test_every_report_is_in_one_group() -> None:
     of_api = {str(report) for report in Report} - {Report.BRANDS, Report.CATEGORIES}
     grouped = [path for reports in REPORT_GROUPS.values() for path in reports]
     assert sorted(grouped) == sorted({*of_api, "", "price-index", "lowest-prices", "cheapest-basket"})
+
+
+def _cells(page: str, label: str) -> set[str]:
+    """What a report's table has below that head."""
+    found = re.findall(rf'<td data-label="{label}"[^>]*>(.*?)</td>', page, re.DOTALL)
+    return {" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in found}
+
+
+async def test_reports_say_what_they_are_based_on(
+    viewer: httpx.AsyncClient, desert: Planted, pool: Pool, sql: Callable[..., list[tuple[Any, ...]]]
+) -> None:
+    """Two stores are known in the state. Of one there is a menu, of which only a part was recorded."""
+    sql(
+        "INSERT INTO dispensaries (platform_dispensary_id, slug, name, state)"
+        " SELECT 'x', 'x', 'x', state FROM dispensaries WHERE id = %s",
+        [desert.store],
+    )
+    sql("UPDATE raw_crawl_payloads SET is_partial = true WHERE id = %s", [desert.payload])
+    sql("UPDATE dispensaries SET last_payload_id = %s WHERE id = %s", [desert.payload, desert.store])
+    await refresh(pool)
+    for report in ("price-per-gram", "discounts", "out-of-stock"):
+        for query in ("", "?state=AZ"):
+            page = (await viewer.get(f"/admin/analytics/{report}{query}")).text
+            labels = ("Stores", "Known stores", "Partial")
+            assert [_cells(page, label) for label in labels] == [{"1"}, {"2"}, {"1"}], (report, query)
+            assert _cells(page, "Success"), (report, query)
+            assert "Based on 1 of 2 known stores;" in page, (report, query)
+            assert " % of the scheduled crawls succeeded." in page, (report, query)
+    days = (await viewer.get("/admin/analytics/new-and-gone?state=AZ")).text
+    assert _cells(days, "Known stores") == {"2"}
+    assert _cells(days, "Partial") == {"0", "1"}, "only on the day of that menu"
+    assert _cells((await viewer.get("/admin/analytics/out-of-stock/products")).text, "Partial") == {"yes"}
+    assert _cells((await viewer.get("/admin/analytics/stores")).text, "Partial") == {"yes", "no"}
+    assert _cells((await viewer.get("/admin/analytics/coverage")).text, "Partial") == {"1"}
 
 
 async def test_every_report_of_analytics_has_a_screen(

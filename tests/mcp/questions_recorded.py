@@ -77,10 +77,13 @@ async def _(asking: Asking, truth: Recorded) -> Answered:
     return (row["known_stores"], row["crawled_stores"]), (len(truth.known()), len(truth.crawled))
 
 
-@ask("How many stores does a list of products of New Mexico cover?")
+@ask("How many stores does a list of products of New Mexico cover, and how many of their menus are partial?")
 async def _(asking: Asking, truth: Recorded) -> Answered:
     coverage = (await asking("search_products", state="NM", limit=1))["coverage"]
-    return (coverage["stores"], coverage["known_stores"]), (len(truth.crawled), len(truth.known()))
+    report = (await asking("list_price_per_gram", state="NM", limit=1))["coverage"]
+    expected = (len(truth.crawled), len(truth.partial), len(truth.known()))
+    names = ("stores", "partial", "known_stores")
+    return [tuple(one[name] for name in names) for one in (coverage, report)], [expected, expected]
 
 
 @ask("What is the address of the store with the most products?")

@@ -29,10 +29,12 @@ SWEED = "sweed/GetProductList_2025-12-31.json"
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Listings by their id, and the products of each menu as the readers of the tests have them, by (listing, item)."""
+    """Listings by their id, the products of each menu as the readers of the tests have them, by (listing, item), and the listings
+    whose menu has more products than were recorded."""
 
     listings: dict[str, dict[str, Any]]
     goods: dict[tuple[str, str], dict[str, Any]]
+    partial: set[str]
     sweed: dict[str, dict[str, Any]]
 
     def menu(self, listing: str) -> list[dict[str, Any]]:
@@ -73,14 +75,17 @@ def offered(product: dict[str, Any]) -> list[dict[str, Any]]:
 def read_recording(folder: Path) -> Recorded:
     """The recording, read by hand."""
     lines = (folder / LISTINGS).read_bytes().splitlines()
-    goods = {}
+    goods, partial = {}, set()
     for menu in menus_in(folder / MENUS).values():
         for item in menu["data"]:
             goods[str(item["relationships"]["listing"]["data"]["id"]), str(item["id"])] = weedmaps.product(item)
+            if len(menu["data"]) < menu["meta"]["total"]:
+                partial.add(str(item["relationships"]["listing"]["data"]["id"]))
     raw = read((folder / SWEED).read_bytes())["data"]
     return Recorded(
         listings={str(one["id"]): one for one in map(json.loads, lines)},
         goods=goods,
+        partial=partial,
         sweed=sweed.products(raw["list"], raw["promos"]),
     )
 

@@ -85,7 +85,9 @@ async def test_answers_say_why_there_is_nothing(pool: Pool, tmp_path: Path) -> N
         ] == "No changes yet: a store must be crawled twice first."
         assert (await asking("search_stores", state="TX"))["notice"] == "No store is known: Texas."
         unknown = await asking("get_price_index", state="unknown")
-        assert unknown["coverage"] == {"scope": "stores without a known state", "stores": 0, "known_stores": 0}
+        assert unknown["coverage"] == {
+            "scope": "stores without a known state", "stores": 0, "partial": 0, "known_stores": 0,
+        }  # fmt: skip
         assert unknown["freshness"]["newest_observed_at"] is None
         near = await asking("list_offers_near", near="35.08,-106.65")
         assert near["notice"].startswith("None of the 1 stores with a menu has a position: `menuwatch stores place")

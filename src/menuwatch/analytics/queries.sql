@@ -137,12 +137,13 @@ WITH a AS (
     FROM dispensaries d LEFT JOIN a ON a.dispensary_id = d.id LEFT JOIN o ON o.dispensary_id = d.id LEFT JOIN s ON s.id = d.id
 )
 INSERT INTO analytics_store_stats (run_id, dispensary_id, platform, name, state, crawl_enabled, interval_hours, is_scheduled, last_crawled_at, is_stale,
-       products, scheduled, succeeded, failed, quarantined, never_begun, undecided, observed_seconds)
+       is_partial, products, scheduled, succeeded, failed, quarantined, never_begun, undecided, observed_seconds)
 SELECT %(run)s::bigint, d.id, d.platform, d.name, d.state, d.crawl_enabled, d.crawl_interval_hours, n.is_scheduled, d.last_crawled_at,
        d.last_crawled_at IS NULL OR %(until)s - d.last_crawled_at > 2 * d.crawl_interval_hours * interval '1 hour',
-       CASE WHEN d.last_crawled_at IS NOT NULL THEN d.product_count END,
+       y.id IS NOT NULL, CASE WHEN d.last_crawled_at IS NOT NULL THEN d.product_count END,
        e.ended + e.never_begun, n.succeeded, n.failed, n.quarantined, e.never_begun, n.undecided, n.observed
   FROM dispensaries d JOIN n ON n.id = d.id
+  LEFT JOIN raw_crawl_payloads y ON y.id = d.last_payload_id AND y.is_partial
  CROSS JOIN LATERAL (
     SELECT n.succeeded + n.failed + n.quarantined AS ended,
            greatest(0, n.wanted - n.succeeded - n.failed - n.quarantined - n.undecided) AS never_begun) e;
@@ -174,6 +175,7 @@ WITH g AS (
   SELECT grouping(g.state) = 1 AS all_states, g.state, g.category, sum(g.products) AS products, sum(g.options) AS options,
          sum(g.without_weight) AS without_weight, sum(g.without_price) AS without_price,
          count(*) FILTER (WHERE g.options > 0) AS stores, count(*) FILTER (WHERE g.options > 0 AND s.is_stale) AS stale_stores,
+         count(*) FILTER (WHERE g.options > 0 AND s.is_partial) AS partial,
          coalesce(sum(s.scheduled) FILTER (WHERE g.options > 0), 0) AS scheduled,
          coalesce(sum(s.succeeded) FILTER (WHERE g.options > 0), 0) AS succeeded,
          min(s.last_crawled_at) FILTER (WHERE g.options > 0) AS oldest_crawl_at
@@ -193,7 +195,7 @@ WITH g AS (
   SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM analytics_store_stats WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
 )
 INSERT INTO analytics_price_stats (run_id, place, all_states, state, category, products, options, without_weight, without_price, regular_n, regular_p10,
-       regular_median, regular_p90, regular_mean, effective_n, effective_p10, effective_median, effective_p90, effective_mean, stores, stale_stores,
+       regular_median, regular_p90, regular_mean, effective_n, effective_p10, effective_median, effective_p90, effective_mean, stores, stale_stores, partial,
        known_stores, scheduled, succeeded, oldest_crawl_at)
 SELECT %(run)s, row_number() OVER (ORDER BY c.all_states DESC, c.state, c.category), c.all_states, c.state, c.category, c.products, c.options,
        c.without_weight, c.without_price,
@@ -201,7 +203,7 @@ SELECT %(run)s, row_number() OVER (ORDER BY c.all_states DESC, c.state, c.catego
        round(x.regular_mean::numeric, 4),
        coalesce(x.effective_n, 0), round(x.effective[1]::numeric, 4), round(x.effective[2]::numeric, 4), round(x.effective[3]::numeric, 4),
        round(x.effective_mean::numeric, 4),
-       c.stores, c.stale_stores, k.known, c.scheduled, c.succeeded, c.oldest_crawl_at
+       c.stores, c.stale_stores, c.partial, k.known, c.scheduled, c.succeeded, c.oldest_crawl_at
   FROM c
   LEFT JOIN x ON x.all_states = c.all_states AND x.state IS NOT DISTINCT FROM c.state AND x.category IS NOT DISTINCT FROM c.category
   JOIN k ON k.all_states = c.all_states AND k.state IS NOT DISTINCT FROM c.state;
@@ -222,23 +224,23 @@ WITH p AS (
 ), c AS (
   -- A store counts once in each group, however many of its categories are in it.
   SELECT grouping(s.state) = 1 AS all_states, s.state, false AS all_categories, g.category, count(*) AS stores,
-         count(*) FILTER (WHERE s.is_stale) AS stale_stores, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
+         count(*) FILTER (WHERE s.is_stale) AS stale_stores, count(*) FILTER (WHERE s.is_partial) AS partial, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
          min(s.last_crawled_at) AS oldest_crawl_at
     FROM g JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = g.dispensary_id
    GROUP BY GROUPING SETS ((g.category), (s.state, g.category))
    UNION ALL
-  SELECT grouping(s.state) = 1, s.state, true, NULL, count(*), count(*) FILTER (WHERE s.is_stale), sum(s.scheduled), sum(s.succeeded),
-         min(s.last_crawled_at)
+  SELECT grouping(s.state) = 1, s.state, true, NULL, count(*), count(*) FILTER (WHERE s.is_stale),
+         count(*) FILTER (WHERE s.is_partial), sum(s.scheduled), sum(s.succeeded), min(s.last_crawled_at)
     FROM analytics_store_stats s WHERE s.run_id = %(run)s AND s.dispensary_id IN (SELECT g.dispensary_id FROM g)
    GROUP BY GROUPING SETS ((), (s.state))
 ), k AS (
   SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM analytics_store_stats WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
 )
 INSERT INTO analytics_discount_stats (run_id, place, all_states, state, all_categories, category, products, on_special, named_only, depth_median, depth_p90,
-       depth_mean, stores, stale_stores, known_stores, scheduled, succeeded, oldest_crawl_at)
+       depth_mean, stores, stale_stores, partial, known_stores, scheduled, succeeded, oldest_crawl_at)
 SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.all_categories DESC, x.category), x.all_states, x.state, x.all_categories,
        x.category, x.products, x.on_special, x.named_only, round(x.depth[1]::numeric, 4), round(x.depth[2]::numeric, 4),
-       round(x.depth_mean::numeric, 4), c.stores, c.stale_stores, k.known, c.scheduled, c.succeeded, c.oldest_crawl_at
+       round(x.depth_mean::numeric, 4), c.stores, c.stale_stores, c.partial, k.known, c.scheduled, c.succeeded, c.oldest_crawl_at
   FROM x
   JOIN c ON c.all_states = x.all_states AND c.all_categories = x.all_categories AND c.state IS NOT DISTINCT FROM x.state
         AND c.category IS NOT DISTINCT FROM x.category
@@ -276,15 +278,15 @@ WITH spelled AS (
     FROM carried c GROUP BY c.dispensary_id, c.brand_id, lower(c.brand)
 ), x AS (
   SELECT grouping(s.state) = 1 AS all_states, s.state, g.brand_id, g.key, sum(g.products) AS products, sum(g.in_stock) AS in_stock, count(*) AS stores,
-         count(*) FILTER (WHERE s.is_stale) AS stale_stores, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
+         count(*) FILTER (WHERE s.is_stale) AS stale_stores, count(*) FILTER (WHERE s.is_partial) AS partial, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
          min(s.last_crawled_at) AS oldest_crawl_at
     FROM g JOIN analytics_store_stats s ON s.run_id = %(run)s::bigint AND s.dispensary_id = g.dispensary_id
    GROUP BY GROUPING SETS ((g.brand_id, g.key), (s.state, g.brand_id, g.key))
 ), {of_menus}
-INSERT INTO analytics_brand_stats (run_id, place, all_states, state, brand, brand_id, products, in_stock, of_products, of_stores, stores, stale_stores,
+INSERT INTO analytics_brand_stats (run_id, place, all_states, state, brand, brand_id, products, in_stock, of_products, of_stores, stores, stale_stores, partial,
        known_stores, scheduled, succeeded, oldest_crawl_at)
 SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.products DESC, x.key, x.brand_id), x.all_states, x.state,
-       coalesce(b.name, n.brand), x.brand_id, x.products, x.in_stock, w.of_products, w.of_stores, x.stores, x.stale_stores, k.known, x.scheduled,
+       coalesce(b.name, n.brand), x.brand_id, x.products, x.in_stock, w.of_products, w.of_stores, x.stores, x.stale_stores, x.partial, k.known, x.scheduled,
        x.succeeded, x.oldest_crawl_at
   FROM x LEFT JOIN spelled n ON n.key = x.key LEFT JOIN brands b ON b.id = x.brand_id
   JOIN whole w ON w.all_states = x.all_states AND w.state IS NOT DISTINCT FROM x.state
@@ -295,15 +297,15 @@ WITH g AS (
   SELECT c.dispensary_id, c.category, sum(c.products) AS products, sum(c.in_stock) AS in_stock FROM carried c GROUP BY c.dispensary_id, c.category
 ), x AS (
   SELECT grouping(s.state) = 1 AS all_states, s.state, g.category, sum(g.products) AS products, sum(g.in_stock) AS in_stock, count(*) AS stores,
-         count(*) FILTER (WHERE s.is_stale) AS stale_stores, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
+         count(*) FILTER (WHERE s.is_stale) AS stale_stores, count(*) FILTER (WHERE s.is_partial) AS partial, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
          min(s.last_crawled_at) AS oldest_crawl_at
     FROM g JOIN analytics_store_stats s ON s.run_id = %(run)s::bigint AND s.dispensary_id = g.dispensary_id
    GROUP BY GROUPING SETS ((g.category), (s.state, g.category))
 ), {of_menus}
-INSERT INTO analytics_category_stats (run_id, place, all_states, state, category, products, in_stock, of_products, of_stores, stores, stale_stores,
+INSERT INTO analytics_category_stats (run_id, place, all_states, state, category, products, in_stock, of_products, of_stores, stores, stale_stores, partial,
        known_stores, scheduled, succeeded, oldest_crawl_at)
 SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.products DESC, x.category), x.all_states, x.state, x.category, x.products,
-       x.in_stock, w.of_products, w.of_stores, x.stores, x.stale_stores, k.known, x.scheduled, x.succeeded, x.oldest_crawl_at
+       x.in_stock, w.of_products, w.of_stores, x.stores, x.stale_stores, x.partial, k.known, x.scheduled, x.succeeded, x.oldest_crawl_at
   FROM x
   JOIN whole w ON w.all_states = x.all_states AND w.state IS NOT DISTINCT FROM x.state
   JOIN k ON k.all_states = x.all_states AND k.state IS NOT DISTINCT FROM x.state;
@@ -387,23 +389,23 @@ WITH g AS (
    GROUP BY GROUPING SETS ((), (g.category), (s.state), (s.state, g.category), (s.state, s.dispensary_id), (s.state, s.dispensary_id, g.category))
 ), c AS (
   SELECT CASE WHEN grouping(s.state) = 1 THEN 'category' ELSE 'state_category' END AS level, s.state, g.category, count(*) AS stores,
-         count(*) FILTER (WHERE s.is_stale) AS stale_stores, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
+         count(*) FILTER (WHERE s.is_stale) AS stale_stores, count(*) FILTER (WHERE s.is_partial) AS partial, sum(s.scheduled) AS scheduled, sum(s.succeeded) AS succeeded,
          min(s.last_crawled_at) AS oldest_crawl_at
     FROM g JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = g.dispensary_id
    GROUP BY GROUPING SETS ((g.category), (s.state, g.category))
    UNION ALL
   SELECT CASE WHEN grouping(s.state) = 1 THEN 'all' ELSE 'state' END, s.state, NULL, count(*), count(*) FILTER (WHERE s.is_stale),
-         sum(s.scheduled), sum(s.succeeded), min(s.last_crawled_at)
+         count(*) FILTER (WHERE s.is_partial), sum(s.scheduled), sum(s.succeeded), min(s.last_crawled_at)
     FROM analytics_store_stats s WHERE s.run_id = %(run)s AND s.dispensary_id IN (SELECT g.dispensary_id FROM g)
    GROUP BY GROUPING SETS ((), (s.state))
 ), k AS (
   SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM analytics_store_stats WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
 )
 INSERT INTO analytics_stock_stats (run_id, place, level, state, category, dispensary_id, products, out_products, in_seconds, out_seconds, absent_seconds,
-       unknown_seconds, stores, stale_stores, known_stores, scheduled, succeeded, oldest_crawl_at)
+       unknown_seconds, stores, stale_stores, partial, known_stores, scheduled, succeeded, oldest_crawl_at)
 SELECT %(run)s, row_number() OVER (ORDER BY x.level, x.state, x.dispensary_id, x.category), x.level, x.state, x.category, x.dispensary_id, x.products,
        x.out_products, x.in_seconds, x.out_seconds, x.absent_seconds, x.unknown_seconds,
-       coalesce(c.stores, 1), coalesce(c.stale_stores, s.is_stale::integer), coalesce(k.known, 1), coalesce(c.scheduled, s.scheduled),
+       coalesce(c.stores, 1), coalesce(c.stale_stores, s.is_stale::integer), coalesce(c.partial, s.is_partial::integer), coalesce(k.known, 1), coalesce(c.scheduled, s.scheduled),
        coalesce(c.succeeded, s.succeeded), coalesce(c.oldest_crawl_at, s.last_crawled_at)
   FROM x
   LEFT JOIN c ON c.level = x.level AND c.state IS NOT DISTINCT FROM x.state AND c.category IS NOT DISTINCT FROM x.category
@@ -423,23 +425,25 @@ SELECT %(run)s::bigint, row_number() OVER (ORDER BY t.out_seconds DESC, t.produc
 -- `days` is the first of them, at midnight. What a store had when it was first crawled is not new.
 WITH happened AS (
   SELECT p.dispensary_id, (p.first_seen_at AT TIME ZONE 'UTC')::date AS day, 1 AS new, 0 AS gone, 0 AS returned, 0 AS prices, 0 AS stock,
-         0 AS crawls, 0 AS scheduled, 0 AS succeeded
+         0 AS crawls, 0 AS partial, 0 AS scheduled, 0 AS succeeded
     FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_id
    WHERE p.first_seen_at >= %(days)s::timestamptz AND p.first_seen_at < %(until)s::timestamptz AND p.first_seen_at > d.first_crawled_at
    UNION ALL
-  SELECT p.dispensary_id, (p.last_seen_at AT TIME ZONE 'UTC')::date, 0, 1, 0, 0, 0, 0, 0, 0
+  SELECT p.dispensary_id, (p.last_seen_at AT TIME ZONE 'UTC')::date, 0, 1, 0, 0, 0, 0, 0, 0, 0
     FROM catalog_products p WHERE p.consecutive_misses = 3 AND p.last_seen_at >= %(days)s AND p.last_seen_at < %(until)s
    UNION ALL
-  SELECT c.dispensary_id, (c.crawled_at AT TIME ZONE 'UTC')::date, 0, 0, c.returned, c.price_changes, c.stock_changes, 1, 0, 0
-    FROM store_crawls c WHERE c.crawled_at >= %(days)s AND c.crawled_at < %(until)s
+  SELECT c.dispensary_id, (c.crawled_at AT TIME ZONE 'UTC')::date, 0, 0, c.returned, c.price_changes, c.stock_changes, 1,
+         (y.id IS NOT NULL)::integer, 0, 0
+    FROM store_crawls c LEFT JOIN raw_crawl_payloads y ON y.id = c.payload_id AND y.is_partial
+   WHERE c.crawled_at >= %(days)s AND c.crawled_at < %(until)s
    UNION ALL
-  SELECT a.dispensary_id, (a.ended_at AT TIME ZONE 'UTC')::date, 0, 0, 0, 0, 0, 0, (a.verdict <> 'undecided')::integer,
+  SELECT a.dispensary_id, (a.ended_at AT TIME ZONE 'UTC')::date, 0, 0, 0, 0, 0, 0, 0, (a.verdict <> 'undecided')::integer,
          (a.verdict = 'succeeded')::integer
     FROM attempts a WHERE a.ended_at >= %(days)s
 )
-INSERT INTO analytics_daily_stats (run_id, day, dispensary_id, state, new_products, gone_products, returned, price_changes, stock_changes, crawls, scheduled,
-       succeeded)
+INSERT INTO analytics_daily_stats (run_id, day, dispensary_id, state, new_products, gone_products, returned, price_changes, stock_changes, crawls, partial,
+       scheduled, succeeded)
 SELECT %(run)s::bigint, h.day, h.dispensary_id, s.state, sum(h.new), sum(h.gone), sum(h.returned), sum(h.prices), sum(h.stock), sum(h.crawls),
-       sum(h.scheduled), sum(h.succeeded)
+       sum(h.partial), sum(h.scheduled), sum(h.succeeded)
   FROM happened h JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = h.dispensary_id
  GROUP BY h.day, h.dispensary_id, s.state;

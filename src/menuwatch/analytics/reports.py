@@ -69,9 +69,19 @@ class Coverage(Struct, kw_only=True, frozen=True):
     stores: Annotated[int, doc("Stores that the row is based on.")]
     known_stores: Annotated[int, doc("Known stores in the same scope, crawled or not.")]
     stale_stores: Annotated[int, doc("Of `stores`, those not crawled for more than twice their interval.")]
+    partial: Annotated[
+        int,
+        doc(
+            "Of `stores`, those whose last menu (or one of that day) is only a part of the whole one. Products that it "
+            "lacks are not on the menus that are counted, though the store may offer them."
+        ),
+    ]
     scheduled: Annotated[int, doc("Crawls scheduled for these stores in the window (or on that day).")]
     succeeded: Annotated[
-        int, doc("Of `scheduled`, those whose menu was accepted; quarantined and partial menus do not count.")
+        int,
+        doc(
+            "Of `scheduled`, those whose menu was accepted. Quarantined menus, and menus with missing pages, do not count."
+        ),
     ]
     share: Annotated[Decimal | None, doc("`succeeded` divided by `scheduled`, 0 to 1; null if none was scheduled.")]
     oldest_crawl_at: Annotated[

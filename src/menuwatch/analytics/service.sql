@@ -2,7 +2,7 @@
 -- sort values are `after_…`.
 
 -- piece: coverage
-json_build_object('stores', stores, 'known_stores', known_stores, 'stale_stores', stale_stores, 'scheduled', scheduled,
+json_build_object('stores', stores, 'known_stores', known_stores, 'stale_stores', stale_stores, 'partial', partial, 'scheduled', scheduled,
                          'succeeded', succeeded, 'share', round(succeeded::numeric / nullif(scheduled, 0), 4), 'oldest_crawl_at', oldest_crawl_at) AS coverage
 
 -- piece: hours
@@ -91,7 +91,7 @@ SELECT place, all_states, state, all_categories, category, products, on_special,
 -- name: out_of_stock
 SELECT f.place, f.state, f.category, f.dispensary_id, s.name AS store, f.products, f.out_products,
        {hours},
-       json_build_object('stores', f.stores, 'known_stores', f.known_stores, 'stale_stores', f.stale_stores, 'scheduled', f.scheduled,
+       json_build_object('stores', f.stores, 'known_stores', f.known_stores, 'stale_stores', f.stale_stores, 'partial', f.partial, 'scheduled', f.scheduled,
                          'succeeded', f.succeeded, 'share', round(f.succeeded::numeric / nullif(f.scheduled, 0), 4),
                          'oldest_crawl_at', f.oldest_crawl_at) AS coverage
   FROM analytics_stock_stats f LEFT JOIN analytics_store_stats s ON s.run_id = f.run_id AND s.dispensary_id = f.dispensary_id
@@ -104,7 +104,7 @@ SELECT f.place, f.state, f.category, f.dispensary_id, s.name AS store, f.product
 -- name: out_of_stock_products
 SELECT f.place, f.product_id, f.dispensary_id, s.name AS store, f.state, p.name, f.brand AS brand_name, f.category, f.times_out,
        {hours},
-       json_build_object('stores', 1, 'known_stores', 1, 'stale_stores', s.is_stale::integer, 'scheduled', s.scheduled,
+       json_build_object('stores', 1, 'known_stores', 1, 'stale_stores', s.is_stale::integer, 'partial', s.is_partial::integer, 'scheduled', s.scheduled,
                          'succeeded', s.succeeded, 'share', round(s.succeeded::numeric / nullif(s.scheduled, 0), 4),
                          'oldest_crawl_at', s.last_crawled_at) AS coverage
   FROM analytics_out_product_stats f JOIN analytics_store_stats s ON s.run_id = f.run_id AND s.dispensary_id = f.dispensary_id
@@ -119,7 +119,8 @@ SELECT f.place, f.product_id, f.dispensary_id, s.name AS store, f.state, p.name,
 
 -- name: new_and_gone_by_store
 SELECT f.day, f.dispensary_id, s.name AS store, f.state, f.new_products, f.gone_products, f.returned, f.price_changes, f.stock_changes, f.crawls,
-       json_build_object('stores', (f.crawls > 0)::integer, 'known_stores', 1, 'stale_stores', s.is_stale::integer, 'scheduled', f.scheduled,
+       json_build_object('stores', (f.crawls > 0)::integer, 'known_stores', 1, 'stale_stores', s.is_stale::integer,
+                         'partial', (f.partial > 0)::integer, 'scheduled', f.scheduled,
                          'succeeded', f.succeeded, 'share', round(f.succeeded::numeric / nullif(f.scheduled, 0), 4),
                          'oldest_crawl_at', s.last_crawled_at) AS coverage
   FROM analytics_daily_stats f JOIN analytics_store_stats s ON s.run_id = f.run_id AND s.dispensary_id = f.dispensary_id
@@ -138,6 +139,7 @@ WITH g AS (
          sum(f.gone_products) AS gone_products, sum(f.returned) AS returned, sum(f.price_changes) AS price_changes,
          sum(f.stock_changes) AS stock_changes, sum(f.crawls) AS crawls, count(*) FILTER (WHERE f.crawls > 0) AS stores,
          sum(f.scheduled) AS scheduled, sum(f.succeeded) AS succeeded, count(*) FILTER (WHERE s.is_stale AND f.crawls > 0) AS stale_stores,
+         count(*) FILTER (WHERE f.partial > 0) AS partial,
          min(s.last_crawled_at) AS oldest_crawl_at
     FROM analytics_daily_stats f JOIN analytics_store_stats s ON s.run_id = f.run_id AND s.dispensary_id = f.dispensary_id
    WHERE f.run_id = %(run)s
@@ -150,7 +152,7 @@ WITH g AS (
   SELECT CASE WHEN %(by)s <> 'all' THEN state END AS state, count(*) AS known FROM analytics_store_stats WHERE run_id = %(run)s GROUP BY 1
 )
 SELECT g.day, %(by)s = 'all' AS all_states, g.state, coalesce(g.state, '~') AS state_key, g.new_products, g.gone_products, g.returned, g.price_changes, g.stock_changes, g.crawls,
-       json_build_object('stores', g.stores, 'known_stores', k.known, 'stale_stores', g.stale_stores, 'scheduled', g.scheduled,
+       json_build_object('stores', g.stores, 'known_stores', k.known, 'stale_stores', g.stale_stores, 'partial', g.partial, 'scheduled', g.scheduled,
                          'succeeded', g.succeeded, 'share', round(g.succeeded::numeric / nullif(g.scheduled, 0), 4),
                          'oldest_crawl_at', g.oldest_crawl_at) AS coverage
   FROM g JOIN k ON k.state IS NOT DISTINCT FROM g.state
@@ -163,7 +165,7 @@ SELECT f.dispensary_id, f.name AS store, f.platform, f.state, f.crawl_enabled, f
        f.failed, f.quarantined, f.never_begun, f.undecided,
        round((f.observed_seconds / extract(epoch FROM r.window_to - r.window_from))::numeric, 4) AS observed_share,
        json_build_object('stores', (f.last_crawled_at IS NOT NULL)::integer, 'known_stores', 1,
-                         'stale_stores', (f.is_stale AND f.last_crawled_at IS NOT NULL)::integer, 'scheduled', f.scheduled,
+                         'stale_stores', (f.is_stale AND f.last_crawled_at IS NOT NULL)::integer, 'partial', f.is_partial::integer, 'scheduled', f.scheduled,
                          'succeeded', f.succeeded, 'share', round(f.succeeded::numeric / nullif(f.scheduled, 0), 4),
                          'oldest_crawl_at', f.last_crawled_at) AS coverage
   FROM analytics_store_stats f JOIN analytics_runs r ON r.id = f.run_id
@@ -185,7 +187,8 @@ SELECT grouping(f.state) = 1 AS all_states, f.state, count(*) AS known_stores, c
               / nullif(count(f.last_crawled_at) * extract(epoch FROM r.window_to - r.window_from), 0))::numeric, 4) AS observed_share,
        round((extract(epoch FROM r.window_to - percentile_disc(0.5) WITHIN GROUP (ORDER BY f.last_crawled_at)) / 3600)::numeric, 2) AS median_age_hours,
        json_build_object('stores', count(f.last_crawled_at), 'known_stores', count(*),
-                         'stale_stores', count(*) FILTER (WHERE f.is_stale AND f.last_crawled_at IS NOT NULL), 'scheduled', sum(f.scheduled),
+                         'stale_stores', count(*) FILTER (WHERE f.is_stale AND f.last_crawled_at IS NOT NULL),
+                         'partial', count(*) FILTER (WHERE f.is_partial), 'scheduled', sum(f.scheduled),
                          'succeeded', sum(f.succeeded), 'share', round(sum(f.succeeded)::numeric / nullif(sum(f.scheduled), 0), 4),
                          'oldest_crawl_at', min(f.last_crawled_at)) AS coverage
   FROM analytics_store_stats f JOIN analytics_runs r ON r.id = f.run_id

@@ -50,7 +50,10 @@ from menuwatch.system import System
 app = Commands("Show analytics over all stores, with the data they are based on.")
 app.add_typer(bargains.app)
 
-_COVERAGE = (("coverage_stores", "Stores"), ("coverage_stale_stores", "Stale"), ("coverage_share", "Crawls ok"))
+_COVERAGE = (
+    ("coverage_stores", "Stores"), ("coverage_stale_stores", "Stale"),
+    ("coverage_partial", "Partial"), ("coverage_share", "Crawls ok"),
+)  # fmt: skip
 _COLUMNS = {
     Report.PRICES: (
         ("where", "State"), ("category", "Category"), ("options", "Options"), ("without_weight", "No weight"),
@@ -84,11 +87,12 @@ _COLUMNS = {
     Report.STORES: (
         ("dispensary_id", "#"), ("store", "Store"), ("where", "State"), ("last_crawled_at", "Last crawl (UTC)"),
         ("age_hours", "Age (h)"), ("is_stale", "Stale"), ("failed", "Failed"), ("quarantined", "Quarantined"),
-        ("never_begun", "Not started"), ("observed_share", "Observed"),
+        ("never_begun", "Not started"), ("observed_share", "Observed"), ("coverage_partial", "Partial"),
         ("coverage_scheduled", "Scheduled"), ("coverage_share", "Crawls ok"),
     ),
     Report.COVERAGE: (
         ("where", "State"), ("known_stores", "Known"), ("crawled_stores", "Seen"), ("stale_stores", "Stale"),
+        ("coverage_partial", "Partial"),
         ("median_age_hours", "Median age (h)"), ("observed_share", "Observed"), ("failed", "Failed"), ("quarantined", "Quarantined"),
         ("never_begun", "Not started"), ("coverage_scheduled", "Scheduled"), ("coverage_share", "Crawls ok"),
     ),

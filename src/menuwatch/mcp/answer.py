@@ -36,6 +36,7 @@ class AnswerCoverage(Struct, kw_only=True, frozen=True):
 
     scope: Annotated[str, doc("Which stores: a state, an area, a store, or all.")]
     stores: Annotated[int, doc("Stores of the scope whose menu is known.")]
+    partial: Annotated[int, doc("Of `stores`, those whose last menu is only a part of the whole one.")]
     known_stores: Annotated[int, doc("Known stores of the scope, crawled or not.")]
 
 

@@ -39,7 +39,8 @@ Search for ids first. States are two letters (NM). Times are UTC. Prices are in 
 Every answer has:
 - `freshness`: `newest_observed_at` and `oldest_observed_at`, the times of the last crawls of the stores it is about; `refreshed_at`,
   when a report was computed (null: from current data). State how old the data is when you use it.
-- `coverage`: `stores` of `known_stores` in `scope` have a known menu. The rest is not in the answer. Null: not about stores.
+- `coverage`: `stores` of `known_stores` in `scope` have a known menu; of `partial` of these the last menu is only a part of the whole
+  one, so products may be missing. The rest is not in the answer. Null: not about stores.
 - `limits`: at most {MOST_ROWS} rows (`limit`) and {MAX_CHARACTERS} characters. If `is_cut`, call again with the same arguments and
   `cursor` set to `next`.
 - `notice`: why there is nothing, or what to bear in mind.

@@ -114,7 +114,9 @@ class Call:
         the times are those of the stores that are `shown`, if given."""
         all_of = await count_observed(self.conn, where, ids)
         of = all_of if shown is None else await count_observed(self.conn, StoreFilter(), sorted(set(shown)))
-        coverage = AnswerCoverage(scope=scope, stores=all_of.stores, known_stores=all_of.known_stores)
+        coverage = AnswerCoverage(
+            scope=scope, stores=all_of.stores, partial=all_of.partial, known_stores=all_of.known_stores
+        )
         return {"coverage": coverage, "newest": of.newest_at, "oldest": of.oldest_at}
 
 

@@ -123,10 +123,11 @@ async def list_stores(
 
 
 class ObservedStores(Struct, kw_only=True, frozen=True):
-    """How many stores have a menu, and the times of their last crawls; null without any."""
+    """How many stores have a menu, how many of these only a part of one, and the times of their last crawls; null without any."""
 
     known_stores: int
     stores: int
+    partial: int
     oldest_at: datetime | None
     newest_at: datetime | None
 

@@ -22,8 +22,10 @@ SELECT s.id, s.platform, s.platform_dispensary_id, s.slug, s.name, s.menu_url, s
  ORDER BY s.id LIMIT %(limit)s;
 
 -- name: observed_stores
-SELECT count(*) AS known_stores, count(s.last_crawled_at) AS stores, min(s.last_crawled_at) AS oldest_at, max(s.last_crawled_at) AS newest_at
+SELECT count(*) AS known_stores, count(s.last_crawled_at) AS stores, count(y.id) AS partial, min(s.last_crawled_at) AS oldest_at,
+       max(s.last_crawled_at) AS newest_at
   FROM dispensaries s CROSS JOIN LATERAL store_freshness(s) h
+  LEFT JOIN raw_crawl_payloads y ON y.id = s.last_payload_id AND y.is_partial
  WHERE {store_filter} AND (%(ids)s::integer[] IS NULL OR s.id = ANY (%(ids)s));
 
 -- name: last_crawl

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Request
+from msgspec.json import Decoder
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
 from menuwatch.analytics.price_index import PriceIndex, read_price_index
-from menuwatch.analytics.reports import MarketDay, flat_row
+from menuwatch.analytics.reports import Coverage, MarketDay, flat_row
 from menuwatch.analytics.service import (
     ALL,
     SOURCES,
@@ -40,6 +41,7 @@ from menuwatch.web.forms import FormInput
 
 router = APIRouter(prefix="/analytics", dependencies=[require(Permission.READ)])
 
+_decode_coverage = Decoder(Coverage).decode
 _MOST = 50
 _MOST_STATES = 200
 _MOST_IN_FILE = 100_000
@@ -66,6 +68,11 @@ _OUT = (
     _Column("Hours in", "in_hours", "hours"),
     _Column("Share out", "out_share", "share"),
 )
+_BASIS = (
+    _Column("Stores", "coverage.stores"), _Column("Known stores", "coverage.known_stores"), _Column("Partial", "coverage.partial"),
+    _Column("Success", "coverage.share", "share"),
+)  # fmt: skip
+_PARTIAL = _Column("Partial", "coverage.partial", "flag")
 _CRAWLS = (
     _Column("Scheduled", "coverage.scheduled"),
     _Column("Succeeded", "coverage.succeeded"),
@@ -88,31 +95,33 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
     Report.PRICES: ("Price per gram", (
         _STATE, _CATEGORY, _Column("Products", "products"), _Column("Median", "effective.median", "money"),
         _Column("10th percentile", "effective.p10", "money"), _Column("90th percentile", "effective.p90", "money"),
-        _Column("Median before specials", "regular.median", "money"), _Column("Without weight", "without_weight"),
+        _Column("Median before specials", "regular.median", "money"), _Column("Without weight", "without_weight"), *_BASIS,
     )),
     Report.DISCOUNTS: ("Discounts", (
         _STATE, _CATEGORY, _Column("Products", "products"), _Column("On special", "on_special"),
         _Column("Share", "special_share", "share"), _Column("Median discount", "depth_median", "share"),
-        _Column("90th percentile", "depth_p90", "share"),
+        _Column("90th percentile", "depth_p90", "share"), *_BASIS,
     )),
     Report.STOCK: ("Out of stock", (
-        _STATE, _CATEGORY, _Column("Products", "products"), _Column("Out at some time", "out_products"), *_OUT,
+        _STATE, _CATEGORY, _Column("Products", "products"), _Column("Out at some time", "out_products"), *_OUT, *_BASIS,
     )),
     Report.OUT_PRODUCTS: ("Out longest", (
         _Column("Product", "name", "product"), _STORE, _STATE, _CATEGORY, _Column("Times out", "times_out"), *_OUT,
+        _PARTIAL, _BASIS[-1],
     )),
     Report.DAYS: ("New and gone", (
         _Column("Day (UTC)", "day", "text"), _STATE, _Column("New", "new_products"), _Column("Gone", "gone_products"),
         _Column("Returned", "returned"), _Column("Price changes", "price_changes"), _Column("Stock changes", "stock_changes"),
-        _Column("Crawls", "crawls"),
+        _Column("Crawls", "crawls"), *_BASIS,
     )),
     Report.STORES: ("Freshness", (
-        _STORE, _STATE, _Column("Last crawl", "last_crawled_at", "time"), _Column("Stale", "is_stale", "flag"),
+        _STORE, _STATE, _Column("Last crawl", "last_crawled_at", "time"), _Column("Stale", "is_stale", "flag"), _PARTIAL,
         _Column("Products", "products"), *_CRAWLS,
     )),
     Report.COVERAGE: ("Coverage", (
         _STATE, _Column("Stores", "known_stores"), _Column("Crawled", "crawled_stores"), _Column("Stale", "stale_stores"),
-        _Column("Not scheduled", "not_scheduled"), _Column("Median age, hours", "median_age_hours", "hours"), *_CRAWLS,
+        _Column("Partial", "coverage.partial"), _Column("Not scheduled", "not_scheduled"),
+        _Column("Median age, hours", "median_age_hours", "hours"), *_CRAWLS,
     )),
     Report.DISTRIBUTION: ("Distribution", (
         _Column("Product", "name", "canonical"), _Column("Brand", "brand", "name"), _STATE, _CATEGORY,
@@ -158,7 +167,7 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
     Report.BRAND_DAYS: ("Brands by day", (
         _Column("Day (UTC)", "day", "text"), _Column("Brand", "brand", "name"), _Column("Products", "products"),
         _Column("In stock", "in_stock"), _Column("Share of products", "share", "share"), _Column("Stores", "stores"),
-        _Column("Share of stores", "store_share", "share"),
+        _Column("Of stores", "of_stores"), _Column("Share of stores", "store_share", "share"),
     )),
 }  # fmt: skip
 """Title and columns of the reports that are tables."""
@@ -184,9 +193,18 @@ REPORT_GROUPS = [(group, [(path, _TITLES[path]) for path in paths]) for group, p
 
 async def list_states(conn: Connection) -> list[tuple[str, str]]:
     """All states together, and those with stores, to choose from."""
+    return _state_choices(await _read_coverage(conn))
+
+
+async def _read_coverage(conn: Connection) -> dict[str, Coverage]:
+    """The coverage of all states together and of each with stores."""
     rows = (await read_report(conn, Report.COVERAGE, ReportFilter(), limit=_MOST_STATES)).rows
-    known = [(one.state or UNKNOWN, one.state or "Unknown") for one in rows if not one.all_states]
-    return [(ALL, "All states"), *known]
+    return {ALL if one.all_states else one.state or UNKNOWN: _decode_coverage(one.coverage) for one in rows}
+
+
+def _state_choices(covered: Iterable[str]) -> list[tuple[str, str]]:
+    names = {ALL: "All states", UNKNOWN: "Unknown"}
+    return [(one, names.get(one, one)) for one in dict.fromkeys((ALL, *covered))]
 
 
 _OF_CATEGORY = frozenset({
@@ -369,11 +387,13 @@ async def show_report(
     ):
         chart = days_chart(days)
     title, columns = REPORTS[report]
+    covered = await _read_coverage(conn)
     context = {
         "form": form,
+        "basis": covered.get(state),
         "of_days": report in _OF_DAYS,
         "chart": chart,
-        "states": await list_states(conn),
+        "states": _state_choices(covered),
         "categories": CATEGORY_CHOICES if report in _OF_CATEGORY else None,
         "of_brand": report in _OF_BRAND,
         "of_product": report in _OF_PRODUCT,
@@ -405,13 +425,15 @@ async def shown(request: Request, conn: ReadConn, state: Annotated[str, Query(ma
     where = ReportFilter(state=state)
     categories = await read_report(conn, Report.CATEGORIES, where, limit=_MOST)
     brands = await read_report(conn, Report.BRANDS, where, limit=_MOST)
+    covered = await _read_coverage(conn)
     context = {
         "form": FormInput({"state": state}),
-        "states": await list_states(conn),
+        "states": _state_choices(covered),
+        "basis": covered.get(state),
         "report_groups": REPORT_GROUPS,
         "info": categories.info,
-        "categories": categories.rows,
-        "brands": brands.rows,
+        "categories": decoded(categories.rows),
+        "brands": decoded(brands.rows),
         "most": _MOST if brands.next else None,
     }
     return screen.render(request, "analytics/overview.html", context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Annotated, Any
 
+from msgspec.json import Decoder
 from pydantic import Field, create_model
 
 from menuwatch.analytics import basket, lowest_prices
@@ -14,7 +15,7 @@ from menuwatch.analytics.basket import CheapestBasket
 from menuwatch.analytics.lowest_prices import LowestPrice
 from menuwatch.analytics.price_index import PriceIndexDay
 from menuwatch.analytics.products import CanonicalFilter
-from menuwatch.analytics.reports import Failure, Window
+from menuwatch.analytics.reports import Coverage, Failure, Window
 from menuwatch.analytics.service import ALL, SOURCES, UNKNOWN, ExpiredRun, Report, ReportFilter, StockGroup
 from menuwatch.catalog.taxonomy.categories import Category
 from menuwatch.core.shapes import doc
@@ -40,6 +41,7 @@ from menuwatch.mcp.tool import Call, ListInput, Run, Tool, ToolError, state_name
 from menuwatch.stores.service import StoreFilter
 from menuwatch.web.inputs import BigId, Search, State, StoreId, Text
 
+_decode_coverage = Decoder(Coverage).decode
 _WINDOW = Annotated[Window | None, doc("Time window of the report; null before the first refresh.")]
 _FAILED = Annotated[Failure | None, doc("The failure of the last refresh; null if it succeeded.")]
 
@@ -78,9 +80,15 @@ async def _observed(call: Call, state: str | None, refreshed_at: datetime | None
         return await call.observed(state_name(scope), _stores_in(scope))
     page = await analytics.read_report(call.conn, Report.COVERAGE, ReportFilter(state=scope))
     now = await call.observed("", _stores_in(scope))
-    stores, known = (page.rows[0].crawled_stores, page.rows[0].known_stores) if page.rows else (0, 0)
+    found = _decode_coverage(page.rows[0].coverage) if page.rows else None
+    coverage = AnswerCoverage(
+        scope=state_name(scope),
+        stores=found.stores if found else 0,
+        partial=found.partial if found else 0,
+        known_stores=found.known_stores if found else 0,
+    )
     return {
-        "coverage": AnswerCoverage(scope=state_name(scope), stores=stores, known_stores=known),
+        "coverage": coverage,
         "newest": None if now["newest"] is None else min(now["newest"], refreshed_at),
         "oldest": None if now["oldest"] is None else min(now["oldest"], refreshed_at),
         "refreshed_at": refreshed_at,

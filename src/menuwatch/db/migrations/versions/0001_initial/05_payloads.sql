@@ -34,6 +34,7 @@ CREATE INDEX raw_crawl_payloads_newest ON raw_crawl_payloads (fetched_at DESC, i
 -- Quarantined payloads are few, and counted often.
 CREATE INDEX raw_crawl_payloads_quarantined ON raw_crawl_payloads (id) WHERE status = 'quarantined';
 CREATE INDEX raw_crawl_payloads_path ON raw_crawl_payloads (path);
+CREATE INDEX raw_crawl_payloads_partial ON raw_crawl_payloads (id) WHERE is_partial;  -- parts of menus, counted by the reports
 CREATE UNIQUE INDEX raw_crawl_payloads_instant ON raw_crawl_payloads (dispensary_id, fetched_at);
 -- Payloads that are not ok, newest first: a few among millions.
 CREATE INDEX raw_crawl_payloads_not_ok ON raw_crawl_payloads (status, fetched_at DESC, id DESC) WHERE status <> 'ok';

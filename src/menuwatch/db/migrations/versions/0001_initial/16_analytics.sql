@@ -6,9 +6,9 @@
 --   running ──► done      the newest of these is read
 --      └──────► failed    reported, with the reason, beside the rows that are read instead
 --
--- Columns of all groups: `stores` the group rests on, `stale_stores` among these, `known_stores` in all, and the crawls of these that were
--- `scheduled` in the window and `succeeded`. Where `state` is null and not `all_states`, the state is unknown; likewise category. `place`
--- is the order in which they are listed.
+-- Columns of all groups: `stores` the group rests on, among these `stale_stores` and those whose last menu is `partial` (05_payloads.sql),
+-- `known_stores` in all, and the crawls of these that were `scheduled` in the window and `succeeded`. Where `state` is null and not
+-- `all_states`, the state is unknown; likewise category. `place` is the order in which they are listed.
 
 -- What decides the size of an option (taxonomy/sizes.py), after a letter that says which it is.
 CREATE FUNCTION size_key(weight_g double precision, content_mg numeric, pieces integer, option text) RETURNS text
@@ -43,6 +43,7 @@ CREATE TABLE analytics_store_stats (
   is_scheduled             boolean NOT NULL,       -- an enabled schedule would crawl it
   last_crawled_at          timestamptz,
   is_stale                 boolean NOT NULL,       -- not seen for twice its interval, or never
+  is_partial               boolean NOT NULL,       -- its last menu was a part of one only
   products                 integer,                -- of its last crawl
   scheduled                integer NOT NULL,
   succeeded                integer NOT NULL,
@@ -77,6 +78,7 @@ CREATE TABLE analytics_price_stats (
   effective_mean           numeric,
   stores                   integer NOT NULL,
   stale_stores             integer NOT NULL,
+  partial                  integer NOT NULL,
   known_stores             integer NOT NULL,
   scheduled                bigint NOT NULL,
   succeeded                bigint NOT NULL,
@@ -98,6 +100,7 @@ CREATE TABLE analytics_brand_stats (
   of_stores                integer NOT NULL,       -- all with a menu there
   stores                   integer NOT NULL,
   stale_stores             integer NOT NULL,
+  partial                  integer NOT NULL,
   known_stores             integer NOT NULL,
   scheduled                bigint NOT NULL,
   succeeded                bigint NOT NULL,
@@ -119,6 +122,7 @@ CREATE TABLE analytics_category_stats (
   of_stores                integer NOT NULL,       -- all with a menu there
   stores                   integer NOT NULL,
   stale_stores             integer NOT NULL,
+  partial                  integer NOT NULL,
   known_stores             integer NOT NULL,
   scheduled                bigint NOT NULL,
   succeeded                bigint NOT NULL,
@@ -142,6 +146,7 @@ CREATE TABLE analytics_discount_stats (
   depth_mean               numeric,
   stores                   integer NOT NULL,
   stale_stores             integer NOT NULL,
+  partial                  integer NOT NULL,
   known_stores             integer NOT NULL,
   scheduled                bigint NOT NULL,
   succeeded                bigint NOT NULL,
@@ -165,6 +170,7 @@ CREATE TABLE analytics_stock_stats (
   unknown_seconds          double precision NOT NULL,
   stores                   integer NOT NULL,
   stale_stores             integer NOT NULL,
+  partial                  integer NOT NULL,
   known_stores             integer NOT NULL,
   scheduled                bigint NOT NULL,
   succeeded                bigint NOT NULL,
@@ -205,6 +211,7 @@ CREATE TABLE analytics_daily_stats (
   price_changes            integer NOT NULL,
   stock_changes            integer NOT NULL,
   crawls                   integer NOT NULL,       -- taken into the catalogue, however they came
+  partial                  integer NOT NULL,       -- of these, those whose menu was a part of one only
   scheduled                integer NOT NULL,       -- crawls that ended on that day,
   succeeded                integer NOT NULL,       -- and those of them that were taken in
   PRIMARY KEY (run_id, day, dispensary_id)
