@@ -97,6 +97,13 @@ def test_every_figure_in_every_form(run: Any) -> None:
         assert json.loads(run(*words, "--json").stdout)["items"], words
         assert len(run(*words).stdout.splitlines()) > 1, words
         assert len(list(csv.DictReader(io.StringIO(run(*words, "--format", "csv").stdout)))) > 0, words
+    days = json.loads(run("by-day", "--json").stdout)
+    assert days["kept_since"] == min(row["day"] for row in days["items"])
+    assert f"Days are kept since {days['kept_since']}." in run("by-day").stderr
+    early = run("by-day", "--from", "2020-01-01", "--to", "2020-12-31")
+    assert (early.stdout, early.stderr.count(f"Days are kept since {days['kept_since']}.")) == ("", 1)
+    (covered,) = csv.DictReader(io.StringIO(run("coverage", "--state", "NM", "--format", "csv").stdout))
+    assert covered["coverage_partial"] == "0"
     assert json.loads(run("out-of-stock", "--products", "--json").stdout)["items"] == []
     assert "No matching rows." in run("out-of-stock", "--products").stderr
 

@@ -16,6 +16,10 @@ async def test_days_are_kept_as_of_their_last_refresh(shop: Shop) -> None:
     """`one` has a special of a quarter off and a product out of stock on the first day; on the second day it has a second special.
     `two` is never crawled again."""
     one, two = await shop.store("one", state="NM"), await shop.store("two", state="AZ")
+    for path in ("by-day", "by-day/brands"):
+        none = await shop.ask(f"/api/analytics/{path}")
+        assert (none["items"], none["kept_since"]) == ([], None)
+        assert none["notice"].startswith("No reports yet."), path
     await shop.execute("UPDATE dispensaries SET crawl_interval_hours = 12")
     plain = item("a", "A", options=[("1g", 10, 5)])
     reduced = item("b", "B", options=[("1g", 20, 5)], special=[15])
@@ -72,6 +76,15 @@ async def test_days_are_kept_as_of_their_last_refresh(shop: Shop) -> None:
         ("2026-03-01", "AZ", 1, 1, 1, 1), ("2026-03-01", "NM", 3, 3, 1, 1), ("2026-03-01", "all", 4, 4, 2, 2),
     ]  # fmt: skip
     assert brands[0]["share"] == brands[0]["store_share"] == 1
+    for path in ("by-day", "by-day/brands"):
+        known = await shop.ask(f"/api/analytics/{path}")
+        assert (known["kept_since"], known["notice"]) == ("2026-03-01", None)
+        before = await shop.ask(f"/api/analytics/{path}", params={"since": "2026-02-01", "until": "2026-03-01"})
+        assert (before["items"], before["kept_since"]) == ([], "2026-03-01")
+        assert before["notice"] == "Days are kept since 2026-03-01."
+        after = await shop.ask(f"/api/analytics/{path}", params={"since": "2026-03-03"})
+        assert (after["items"], after["notice"]) == ([], None), "days after the last one are not before the first"
+    assert "kept_since" not in await shop.ask("/api/analytics/brands")
     # Days stay although their reports are gone, and follow a brand that is merged.
     async with shop.pool.connection() as conn:
         merged = await add_brand(conn, "Acme Inc", merged_into=acme)

@@ -322,6 +322,11 @@ async def test_months_that_were_packed_are_left_out(pool: Pool) -> None:
         await conn.execute("DROP TABLE product_history_2026_03")
     await _compute(pool, 40)
     assert (await _read(pool)).first_day == date(2026, 4, 1)
+    before = await _read(pool, first=date(2026, 3, 1), last=date(2026, 3, 31))
+    assert before.items == []
+    assert str(before.notice).startswith(
+        "No day of this time is computed. Days are kept since 2026-04-01, up to 2026-04-"
+    )
 
 
 async def test_specials_count_and_medical_prices_only_alone(shop: Shop) -> None:

@@ -99,12 +99,15 @@ async def test_figures_by_day_have_a_chart_a_period_and_a_file(viewer: httpx.Asy
     text = words(shown)
     assert "2026-11-03 110 10 10.0 % 20.0 % 30.0 % 4 4" in text
     assert "2026-11-01 100 20 20.0 %" in text
+    assert "Days are kept since 2026-11-01." in text
     assert "999" not in text
     assert 'id="chart-by-day"' in shown.text
     # The day between has no figures.
     assert '"values":[0.2,null,0.1]' in shown.text.replace("&#34;", '"').replace(" ", "")
-    assert "2026-11-01" not in words(await viewer.get(f"{path}?state=NM&from=2026-11-02"))
+    assert "2026-11-01 100" not in words(await viewer.get(f"{path}?state=NM&from=2026-11-02"))
     assert "2026-11-03" not in words(await viewer.get(f"{path}?state=NM&to=2026-11-02"))
+    before = words(await viewer.get(f"{path}?state=NM&from=2026-10-01&to=2026-10-31"))
+    assert "No rows Days are kept since 2026-11-01." in before
     assert "is not a date: use the form" in words(await viewer.get(f"{path}?from=yesterday"))
     file = await viewer.get(f"{path}?state=NM&category=flower&format=csv")
     (row,) = csv.DictReader(io.StringIO(file.text))

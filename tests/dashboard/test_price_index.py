@@ -27,6 +27,7 @@ async def test_the_price_index_has_a_chart_and_a_table(viewer: httpx.AsyncClient
     shown = await viewer.get("/admin/analytics/price-index?state=CO&category=flower&days=30")
     text = words(shown)
     assert "The index is 100 on 2026-11-01" in text
+    assert "Days are kept since 2026-11-01." in text
     assert "2026-11-04 122.14 " in text
     assert "2026-11-03 too few observed – – – 3 1 2 5 0 0 0" in text
     assert "2026-11-01 100" in text

@@ -296,15 +296,17 @@ async def _(asking: Asking, ledger: Ledger) -> Answered:
     return found, expected
 
 
-@ask("How deep were discounts in New Mexico on each day?")
+@ask("How deep were discounts in New Mexico on each day, and since when are days kept?")
 async def _(asking: Asking, ledger: Ledger) -> Answered:
     rows = await asking.all("list_discount_depth", state="NM")
+    kept_since = (await asking("list_discount_depth", state="NM", limit=1))["kept_since"]
     found = {row["day"]: row["depth_median"] for row in rows}
     expected = {}
     for day in range(DAYS):
         depths = [depth for seen in _market(ledger, day, "NM") if seen.in_stock and (depth := _depth(seen)) is not None]
         expected[ledger.day(day).isoformat()] = _four(quantile(depths, Fraction(1, 2))) if depths else None
-    return {day: None if depth is None else _four(depth) for day, depth in found.items()}, expected
+    depths_found = {day: None if depth is None else _four(depth) for day, depth in found.items()}
+    return (depths_found, kept_since), (expected, ledger.day(0).isoformat())
 
 
 @ask("How many products of New Mexico were out of stock on each day?")

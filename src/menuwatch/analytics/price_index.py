@@ -146,7 +146,7 @@ class PriceIndex(Struct, kw_only=True, frozen=True):
     from_: Annotated[date, doc("First day that was asked for.")] = field(name="from")
     to: Annotated[date, doc("Last day that was asked for.")]
     base: Annotated[date | None, doc("The day on which the index is 100; null if there is no index.")]
-    first_day: Annotated[date | None, doc("First day that is computed; null if none is.")]
+    first_day: Annotated[date | None, doc("First day that is computed, and kept; null if none is.")]
     last_day: Annotated[date | None, doc("Last day that is computed; null if none is.")]
     notice: Annotated[str | None, doc("Why there is no index; null if there is one.")]
     items: Annotated[list[PriceIndexDay], doc("Computed days, oldest first.")]
@@ -219,9 +219,7 @@ async def read_price_index(
     if computed["last_day"] is None:
         notice = _not_computed(computed["first_crawl"], datetime.now(UTC))
     elif not links:
-        notice = (
-            f"No day of this time is computed: there are days from {computed['first_day']} to {computed['last_day']}."
-        )
+        notice = f"No day of this time is computed. Days are kept since {computed['first_day']}, up to {computed['last_day']}."
     elif base is None:
         notice = f"Too few items to state an index: at least {LEAST_ITEMS} of {LEAST_STORES} stores are needed."
     return PriceIndex(

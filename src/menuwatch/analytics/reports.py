@@ -49,6 +49,15 @@ class RunInfo(Struct, kw_only=True, frozen=True):
     notice: Annotated[str | None, doc("How to compute the first reports; null if there are reports.")]
 
 
+class DaysInfo(RunInfo, kw_only=True, frozen=True):
+    """The same for a report by day, whose days are kept: since when."""
+
+    kept_since: Annotated[date | None, doc("First day that is kept (UTC), of any state; null if none is.")]
+    notice: Annotated[
+        str | None, doc("How to compute the first reports, or why there are no days; null if there is nothing to say.")
+    ]
+
+
 class ReportSize(Struct, kw_only=True, frozen=True):
     """A report and its size."""
 

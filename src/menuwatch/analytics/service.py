@@ -22,6 +22,7 @@ from menuwatch.analytics.reports import (
     CategoryShare,
     CheapestQuarter,
     CheckedSpecial,
+    DaysInfo,
     Discounts,
     Failure,
     MarketDay,
@@ -148,13 +149,20 @@ class Page:
 
 
 class ReportSource(NamedTuple):
-    """Where a report comes from. `order` are the columns that order the rows, with their types."""
+    """Where a report comes from. `order` are the columns that order the rows, with their types; `first_day` finds the first kept day
+    of a report whose days are kept."""
 
     row: type[Struct]
     query: LiteralString
     order: dict[str, type]
     summary: str
     description: str
+    first_day: LiteralString | None = None
+
+    @property
+    def info(self) -> type[RunInfo]:
+        """What accompanies the rows."""
+        return RunInfo if self.first_day is None else DaysInfo
 
 
 _PLACE: dict[str, type] = {"place": int}
@@ -238,12 +246,12 @@ SOURCES = {
     Report.MARKET_DAYS: ReportSource(
         MarketDay, _q.market_days, {"day": date, "state": str, "category": str}, "Stock and discounts by day",
         "Products on the menus by stock, and share and depth of discounts, by day (UTC), state and category, newest first. As of the\n"
-        "last refresh of each day, of menus that were not stale then. Days are kept.",
+        "last refresh of each day, of menus that were not stale then.", _q.first_market_day,
     ),
     Report.BRAND_DAYS: ReportSource(
         BrandDay, _q.brand_days, {"day": date, "state": str, "products": int, "brand_id": int}, "Brand shares by day",
         "Share of each canonical brand on the menus, by day (UTC) and state, newest first. As of the last refresh of each day, of\n"
-        "menus that were not stale then. Days are kept.",
+        "menus that were not stale then.", _q.first_brand_day,
     ),
 }  # fmt: skip
 _DAYS_BY_STORE = SOURCES[Report.DAYS]._replace(
@@ -283,6 +291,15 @@ async def _run(conn: Connection, run_id: int | None) -> tuple[RunInfo, Row | Non
     return info, run
 
 
+async def _days_info(conn: Connection, info: RunInfo, first_day: LiteralString, filters: ReportFilter) -> DaysInfo:
+    row = await fetch_one(conn, first_day, {})
+    assert row is not None, "an aggregate answers with one row"
+    kept = row["first_day"]
+    before = kept is not None and filters.until is not None and filters.until <= kept
+    notice = f"Days are kept since {kept}." if before else info.notice
+    return DaysInfo(**structs.asdict(info) | {"kept_since": kept, "notice": notice})
+
+
 async def overview(conn: Connection) -> Overview:
     """When the reports were computed, how long it took, and how many rows each has."""
     info, run = await _run(conn, None)
@@ -300,13 +317,16 @@ async def read_report(
 ) -> Page:
     """One page of a report, after the `next` of an earlier one; raises ExpiredRun."""
     info, run = await _run(conn, after[0] if after else None)
-    if run is None:
-        return Page(info=info, rows=[])
     source = _source(report, filters)
+    if run is None:
+        none_kept = {} if source.first_day is None else {"kept_since": None}
+        return Page(info=source.info(**structs.asdict(info), **none_kept), rows=[])
     last = after[1:] if after else (None,) * len(source.order)
     values = asdict(filters) | {f"after_{name}": value for name, value in zip(source.order, last, strict=True)}
     values |= {"run": run["id"], "limit": limit + 1, "by": filters.by or _DEFAULT_BY.get(report)}
     rows = await fetch_all(conn, source.query, values, prepare=False)
+    if source.first_day is not None:
+        info = await _days_info(conn, info, source.first_day, filters)
     fields = frozenset(source.row.__struct_fields__)
     return Page(
         info=info,

@@ -304,6 +304,12 @@ SELECT day, state, category, products, in_stock, out_of_stock, round(out_of_stoc
    AND (%(after_day)s::date IS NULL OR day < %(after_day)s OR (day = %(after_day)s AND (state, category) > (%(after_state)s::text, %(after_category)s::text)))
  ORDER BY day DESC, state, category LIMIT %(limit)s;
 
+-- name: first_market_day
+SELECT min(day) AS first_day FROM market_days;
+
+-- name: first_brand_day
+SELECT min(day) AS first_day FROM brand_days;
+
 -- name: brand_days
 -- Days before a merge keep the brand that it was; a filter by brand finds both.
 SELECT f.day, f.state, f.brand_id, b.name AS brand, f.products, f.in_stock, f.of_products, round(f.products::numeric / f.of_products, 6) AS share, f.stores,

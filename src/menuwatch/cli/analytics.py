@@ -15,7 +15,7 @@ from menuwatch.analytics import price_index as index
 from menuwatch.analytics import refresh as refreshing
 from menuwatch.analytics.price_index import PriceIndex
 from menuwatch.analytics.refresh import RefreshResult, RefreshRunning
-from menuwatch.analytics.reports import flat_row
+from menuwatch.analytics.reports import DaysInfo, flat_row
 from menuwatch.analytics.service import (
     ALL,
     UNKNOWN,
@@ -403,6 +403,7 @@ def show_price_index(
     print_list(found.items[-out.rows :], _INDEX_COLUMNS, out.format, empty=found.notice or "No computed days.")
     if out.is_table and found.items:
         if found.base is not None:
+            notice(f"Days are kept since {found.first_day}.")
             notice(f"The index is 100 on {found.base}; low and high are the 95 % confidence interval.")
         elif found.notice is not None:
             notice(found.notice)
@@ -496,5 +497,7 @@ def _print_info(page: Page) -> None:
     info = page.info
     if info.window is not None:
         notice(f"Refreshed {ago(info.refreshed_at)}; window since {info.window.from_:%Y-%m-%d %H:%M} UTC.")
+    if isinstance(info, DaysInfo) and info.kept_since is not None and info.notice is None:
+        notice(f"Days are kept since {info.kept_since}.")
     if info.failed is not None:
         notice(f"Refresh failed {ago(info.failed.at)}: {info.failed.error}")

@@ -13,7 +13,7 @@ from menuwatch.accounts.model import Permission
 from menuwatch.analytics import price_index
 from menuwatch.analytics import service as analytics
 from menuwatch.analytics.price_index import PriceIndex
-from menuwatch.analytics.reports import Overview, RunInfo
+from menuwatch.analytics.reports import Overview
 from menuwatch.analytics.service import (
     ALL,
     SOURCES,
@@ -211,7 +211,7 @@ def _add_route(report: Report) -> None:
         name=name,
         summary=source.summary,
         description=source.description,
-        **returns_page(source.row, **members_of(RunInfo)),
+        **returns_page(source.row, **members_of(source.info)),
     )
 
 

@@ -15,7 +15,7 @@ from menuwatch.analytics.basket import CheapestBasket
 from menuwatch.analytics.lowest_prices import LowestPrice
 from menuwatch.analytics.price_index import PriceIndexDay
 from menuwatch.analytics.products import CanonicalFilter
-from menuwatch.analytics.reports import Coverage, Failure, Window
+from menuwatch.analytics.reports import Coverage, DaysInfo, Failure, Window
 from menuwatch.analytics.service import ALL, SOURCES, UNKNOWN, ExpiredRun, Report, ReportFilter, StockGroup
 from menuwatch.catalog.taxonomy.categories import Category
 from menuwatch.core.shapes import doc
@@ -44,6 +44,7 @@ from menuwatch.web.inputs import BigId, Search, State, StoreId, Text
 _decode_coverage = Decoder(Coverage).decode
 _WINDOW = Annotated[Window | None, doc("Time window of the report; null before the first refresh.")]
 _FAILED = Annotated[Failure | None, doc("The failure of the last refresh; null if it succeeded.")]
+_KEPT = Annotated[date | None, doc("First day that is kept (UTC), of any state; null if none is.")]
 
 _ANY_STATE = (Scope | None, ANY_SCOPE)
 _ONE_STATE = (Scope, ONE_SCOPE)
@@ -100,6 +101,9 @@ def _report(
 ) -> Tool[Any]:
     """A tool that lists a report with these filters; `fixed` are filters with one value."""
     source = SOURCES[report]
+    shown: dict[str, Any] = {"window": _WINDOW, "failed": _FAILED} | (
+        {"kept_since": _KEPT} if source.info is DaysInfo else {}
+    )
     inputs = create_model(f"{source.row.__name__}Input", __base__=ListInput, **fields)
 
     async def run(call: Call, query: Any) -> Page:
@@ -119,13 +123,13 @@ def _report(
         return Page(
             rows=found.rows,
             next=found.next,
-            members={"window": info.window, "failed": info.failed},
+            members={name: getattr(info, name) for name in shown},
             notice=info.notice,
             **observed,
         )
 
     made: Run[Any] = run
-    return tool(title, inputs, row=source.row, name=name, description=description, window=_WINDOW, failed=_FAILED)(made)
+    return tool(title, inputs, row=source.row, name=name, description=description, **shown)(made)
 
 
 list_price_per_gram = _report(
