@@ -1506,11 +1506,11 @@ class AsyncMethods(AsyncTransport):
         category: Literal["flower", "preroll", "vaporizer", "concentrate", "edible", "tincture", "oral", "topical", "cultivation", "accessory", "apparel", "other", "all", "unknown"] | None = None,
         since: dt.date | None = None,
         until: dt.date | None = None,
-    ) -> AsyncPages[models.MarketDay, pages.ListPricesPerGramPage[models.MarketDay]]:
+    ) -> AsyncPages[models.MarketDay, pages.ListMarketDaysPage[models.MarketDay]]:
         """Stock and discounts by day.
 
         Products on the menus by stock, and share and depth of discounts, by day (UTC), state and category, newest
-        first. As of the last refresh of each day, of menus that were not stale then. Days are kept.
+        first. As of the last refresh of each day, of menus that were not stale then.
 
         Args:
             limit: Maximum number of items per page.
@@ -1524,13 +1524,13 @@ class AsyncMethods(AsyncTransport):
         call = Call(
             method="GET",
             path="/api/analytics/by-day",
-            returns=pages.ListPricesPerGramPage[models.MarketDay],
+            returns=pages.ListMarketDaysPage[models.MarketDay],
             query={
                 "limit": limit, "cursor": cursor, "state": state, "category": category, "since": since,
                 "until": until,
             },
         )
-        return AsyncPages(self, call, models.MarketDay, pages.ListPricesPerGramPage[models.MarketDay])
+        return AsyncPages(self, call, models.MarketDay, pages.ListMarketDaysPage[models.MarketDay])
 
     async def find_cheapest_basket(
         self,
@@ -2452,11 +2452,11 @@ class AsyncMethods(AsyncTransport):
         brand_id: int | None = None,
         since: dt.date | None = None,
         until: dt.date | None = None,
-    ) -> AsyncPages[models.BrandDay, pages.ListPricesPerGramPage[models.BrandDay]]:
+    ) -> AsyncPages[models.BrandDay, pages.ListMarketDaysPage[models.BrandDay]]:
         """Brand shares by day.
 
         Share of each canonical brand on the menus, by day (UTC) and state, newest first. As of the last refresh of
-        each day, of menus that were not stale then. Days are kept.
+        each day, of menus that were not stale then.
 
         Args:
             limit: Maximum number of items per page.
@@ -2471,13 +2471,13 @@ class AsyncMethods(AsyncTransport):
         call = Call(
             method="GET",
             path="/api/analytics/by-day/brands",
-            returns=pages.ListPricesPerGramPage[models.BrandDay],
+            returns=pages.ListMarketDaysPage[models.BrandDay],
             query={
                 "limit": limit, "cursor": cursor, "state": state, "brand": brand, "brand_id": brand_id,
                 "since": since, "until": until,
             },
         )
-        return AsyncPages(self, call, models.BrandDay, pages.ListPricesPerGramPage[models.BrandDay])
+        return AsyncPages(self, call, models.BrandDay, pages.ListMarketDaysPage[models.BrandDay])
 
     async def mute_failure(
         self,
@@ -4172,7 +4172,8 @@ class AsyncMethods(AsyncTransport):
             product_id: Id of the product.
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
-            since: Only entries at or after this time (ISO 8601 with offset).
+            since: Only states in force at or after this time (ISO 8601 with offset). The first of them began earlier,
+                and its last crawl may have been earlier: a state is in force until the next one begins.
             until: Only entries before this time (ISO 8601 with offset).
         """
         call = Call(

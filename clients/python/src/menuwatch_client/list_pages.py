@@ -27,6 +27,22 @@ class GetProductHistoryPage(Page[T], kw_only=True, frozen=True):
     """Gaps in the period of this page, newest first."""
 
 
+class ListMarketDaysPage(Page[T], kw_only=True, frozen=True):
+    """A page with further members."""
+
+    run_id: int | None
+    """Id of the refresh."""
+    refreshed_at: dt.datetime | None
+    window: Window | None
+    """Time window of coverage and out-of-stock times."""
+    failed: Failure | None
+    """The failure of the last refresh; null if it succeeded."""
+    notice: str | None
+    """How to compute the first reports, or why there are no days; null if there is nothing to say."""
+    kept_since: dt.date | None
+    """First day that is kept (UTC), of any state; null if none is."""
+
+
 class ListMatchReviewsPage(Page[T], kw_only=True, frozen=True):
     """A page with further members."""
 

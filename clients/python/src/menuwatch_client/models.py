@@ -1236,10 +1236,18 @@ class Coverage(Struct, kw_only=True, frozen=True):
     """Known stores in the same scope, crawled or not."""
     stale_stores: int
     """Of `stores`, those not crawled for more than twice their interval."""
+    partial: int
+    """Of `stores`, those whose last menu (or one of that day) is only a part of the whole one.
+
+    Products that it lacks are not on the menus that are counted, though the store may offer them.
+    """
     scheduled: int
     """Crawls scheduled for these stores in the window (or on that day)."""
     succeeded: int
-    """Of `scheduled`, those whose menu was accepted; quarantined and partial menus do not count."""
+    """Of `scheduled`, those whose menu was accepted.
+
+    Quarantined menus, and menus with missing pages, do not count.
+    """
     share: Decimal | None
     """`succeeded` divided by `scheduled`, 0 to 1; null if none was scheduled."""
     oldest_crawl_at: dt.datetime | None
@@ -3763,7 +3771,7 @@ class PriceIndex(Struct, kw_only=True, frozen=True):
     base: dt.date | None
     """The day on which the index is 100; null if there is no index."""
     first_day: dt.date | None
-    """First day that is computed; null if none is."""
+    """First day that is computed, and kept; null if none is."""
     last_day: dt.date | None
     """Last day that is computed; null if none is."""
     notice: str | None

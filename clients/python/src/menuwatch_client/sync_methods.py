@@ -1481,11 +1481,11 @@ class SyncMethods(SyncTransport):
         category: Literal["flower", "preroll", "vaporizer", "concentrate", "edible", "tincture", "oral", "topical", "cultivation", "accessory", "apparel", "other", "all", "unknown"] | None = None,
         since: dt.date | None = None,
         until: dt.date | None = None,
-    ) -> Pages[models.MarketDay, pages.ListPricesPerGramPage[models.MarketDay]]:
+    ) -> Pages[models.MarketDay, pages.ListMarketDaysPage[models.MarketDay]]:
         """Stock and discounts by day.
 
         Products on the menus by stock, and share and depth of discounts, by day (UTC), state and category, newest
-        first. As of the last refresh of each day, of menus that were not stale then. Days are kept.
+        first. As of the last refresh of each day, of menus that were not stale then.
 
         Args:
             limit: Maximum number of items per page.
@@ -1499,13 +1499,13 @@ class SyncMethods(SyncTransport):
         call = Call(
             method="GET",
             path="/api/analytics/by-day",
-            returns=pages.ListPricesPerGramPage[models.MarketDay],
+            returns=pages.ListMarketDaysPage[models.MarketDay],
             query={
                 "limit": limit, "cursor": cursor, "state": state, "category": category, "since": since,
                 "until": until,
             },
         )
-        return Pages(self, call, models.MarketDay, pages.ListPricesPerGramPage[models.MarketDay])
+        return Pages(self, call, models.MarketDay, pages.ListMarketDaysPage[models.MarketDay])
 
     def find_cheapest_basket(
         self,
@@ -2417,11 +2417,11 @@ class SyncMethods(SyncTransport):
         brand_id: int | None = None,
         since: dt.date | None = None,
         until: dt.date | None = None,
-    ) -> Pages[models.BrandDay, pages.ListPricesPerGramPage[models.BrandDay]]:
+    ) -> Pages[models.BrandDay, pages.ListMarketDaysPage[models.BrandDay]]:
         """Brand shares by day.
 
         Share of each canonical brand on the menus, by day (UTC) and state, newest first. As of the last refresh of
-        each day, of menus that were not stale then. Days are kept.
+        each day, of menus that were not stale then.
 
         Args:
             limit: Maximum number of items per page.
@@ -2436,13 +2436,13 @@ class SyncMethods(SyncTransport):
         call = Call(
             method="GET",
             path="/api/analytics/by-day/brands",
-            returns=pages.ListPricesPerGramPage[models.BrandDay],
+            returns=pages.ListMarketDaysPage[models.BrandDay],
             query={
                 "limit": limit, "cursor": cursor, "state": state, "brand": brand, "brand_id": brand_id,
                 "since": since, "until": until,
             },
         )
-        return Pages(self, call, models.BrandDay, pages.ListPricesPerGramPage[models.BrandDay])
+        return Pages(self, call, models.BrandDay, pages.ListMarketDaysPage[models.BrandDay])
 
     def mute_failure(self, body: models.MuteFailure, *, idempotency_key: str | None = None) -> models.FailureMute:
         """Mute a failure.
@@ -4095,7 +4095,8 @@ class SyncMethods(SyncTransport):
             product_id: Id of the product.
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
-            since: Only entries at or after this time (ISO 8601 with offset).
+            since: Only states in force at or after this time (ISO 8601 with offset). The first of them began earlier,
+                and its last crawl may have been earlier: a state is in force until the next one begins.
             until: Only entries before this time (ISO 8601 with offset).
         """
         call = Call(
