@@ -291,16 +291,16 @@ async def test_analytics_shows_brands_and_categories_of_a_state(
     await refresh(pool)
     everywhere = words(await viewer.get("/admin/analytics"))
     assert "Based on 2 of 3 known stores; 1 of 2 menus is partial" in everywhere
-    assert "flower 3 3 60.0 % 50.0 % 1 of 3 –" in everywhere, "no crawl was scheduled"
+    assert "flower 3 3 60.0 % 50.0 % 1 of 3" in everywhere
     assert "unknown 1 1 20.0 % 50.0 %" in everywhere
-    assert "Acme 3 3 60.0 % 100.0 % 2 of 3 –" in everywhere
+    assert "Acme 3 3 60.0 % 100.0 % 2 of 3" in everywhere
     arizona = words(await viewer.get("/admin/analytics?state=AZ"))
     assert "Based on 1 of 1 known store; 1 of 1 menu is partial" in arizona
     new_mexico = words(await viewer.get("/admin/analytics?state=NM"))
     assert "Based on 1 of 1 known store." in new_mexico
     assert "partial" not in new_mexico
     assert "Based on" not in words(await viewer.get("/admin/analytics?state=NV")), "no menu is known"
-    assert "flower 3 3 75.0 % 100.0 % 1 of 1 –" in arizona
+    assert "flower 3 3 75.0 % 100.0 % 1 of 1" in arizona
     assert "Acme 2 2 50.0 % 100.0 %" in arizona
     assert "without a brand 1 1 25.0 %" in arizona
     assert "&lt;b&gt; 1 1 25.0 %" in arizona
@@ -376,6 +376,7 @@ async def test_reports_say_what_they_are_based_on(
             assert [_cells(page, label) for label in labels] == [{"1"}, {"2"}, {"1"}], (report, query)
             assert _cells(page, "Success"), (report, query)
             assert "Based on 1 of 2 known stores;" in page, (report, query)
+            assert " % of the scheduled crawls succeeded." in page, (report, query)
     days = (await viewer.get("/admin/analytics/new-and-gone?state=AZ")).text
     assert _cells(days, "Known stores") == {"2"}
     assert _cells(days, "Partial") == {"0", "1"}, "only on the day of that menu"
