@@ -165,7 +165,11 @@ def _some(
         attack.figures[answered] = attack.figures.get(answered, 0) + 1
         sent = case.as_curl_command(headers={"Authorization": "Bearer TOKEN"}, base_url=address)
         try:
-            case.validate_response(answer, checks=CHECKS)
+            # With `fields`, items have only these; the description is of whole ones.
+            whole = "fields" not in (case.query or {})
+            case.validate_response(
+                answer, checks=[one for one in CHECKS if whole or one is not response_schema_conformance]
+            )
         except FailureGroup as group:
             attack.expect(False, name, "; ".join(str(one) for one in group.exceptions), sent)
         text = answer.content[:200_000].decode("utf-8", "replace")
