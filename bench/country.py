@@ -60,7 +60,7 @@ from menuwatch.catalog import history  # noqa: E402
 from menuwatch.catalog.service import Span  # noqa: E402
 from menuwatch.config.settings import Settings  # noqa: E402
 from menuwatch.core import logging as telemetry  # noqa: E402
-from menuwatch.db import embedded, migrate  # noqa: E402
+from menuwatch.db import embedded, migrate, sql  # noqa: E402
 from menuwatch.db.pool import Connection, Pool, connect, open_pool  # noqa: E402
 from menuwatch.matching.engine import match_all  # noqa: E402
 from menuwatch.platforms.dutchie.adapter import Dutchie  # noqa: E402
@@ -83,6 +83,11 @@ CHANGING = 0.1
 NEW = 0.005
 PER_TRUE_PRODUCT = 17
 QUERIES = 500
+LOCKS = (
+    sql.load("menuwatch.matching", "engine.sql").take_lock,
+    sql.load("menuwatch.storefront", "indexer.sql").take_lock,
+)
+"""While somebody has them, nothing is matched or indexed."""
 PAGES_PER_SECOND = 50
 SITE_SECONDS = 20.0
 TYPES = {
@@ -323,8 +328,9 @@ async def crawl_day(url: str, home: Path, sizes: Sizes, day: int, processes: int
         for start in range(0, len(due), 1_000):
             await tasks.enqueue(conn, due[start : start + 1_000])
         async with await connect(url) as holder:
-            for lock in ("product matching", "storefront index"):
-                await holder.execute("SELECT pg_advisory_lock(hashtext(%s))", [lock])
+            for statement in LOCKS:
+                taken = await (await holder.execute(statement)).fetchone()
+                assert taken == (True,), "matching and indexing wait"
             memory = await _work(conn, url, home, processes)
         cursor = await conn.execute(
             "SELECT extract(epoch FROM max(completed_at) - min(started_at))::float8, count(*),"
