@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 
 from menuwatch.archive.files import FileArchive
@@ -20,6 +22,21 @@ from menuwatch.web.routing import Apps
 from tests.users_fixture import bearer
 
 ORIGIN = "http://menuwatch"
+
+
+Sql = Callable[..., list[tuple[Any, ...]]]
+
+
+@pytest.fixture
+def sql(database_url: str) -> Sql:
+    """Runs a statement; the rows, if it gives any."""
+
+    def run(statement: str, values: Any = None) -> list[tuple[Any, ...]]:
+        with psycopg.connect(database_url, autocommit=True) as conn:
+            cursor = conn.execute(statement, values)  # type: ignore[call-overload]
+            return cursor.fetchall() if cursor.description else []
+
+    return run
 
 
 @pytest.fixture

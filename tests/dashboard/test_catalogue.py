@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
-import psycopg
 import pytest
 
 from menuwatch.analytics.refresh import refresh
@@ -18,18 +17,6 @@ from tests.browser import history_data
 from tests.browser.history_data import Planted
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
-
-
-@pytest.fixture
-def sql(database_url: str) -> Callable[..., list[tuple[Any, ...]]]:
-    """Runs a statement; the rows, if it gives any."""
-
-    def run(statement: str, values: Any = None) -> list[tuple[Any, ...]]:
-        with psycopg.connect(database_url, autocommit=True) as conn:
-            cursor = conn.execute(statement, values)  # type: ignore[call-overload]
-            return cursor.fetchall() if cursor.description else []
-
-    return run
 
 
 @pytest.fixture

@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
 
 import httpx
-import psycopg
-import pytest
 
-from menuwatch.db.pool import Pool
 from tests.browser import history_data
+from tests.dashboard.conftest import Sql
 from tests.dashboard.test_bargains import RUN, SPECIAL, STORE_ROW
 from tests.dashboard.test_catalogue import words
 
-Sql = Callable[..., list[tuple[Any, ...]]]
 PLAIN = re.compile(r"(?<!CA)\$[\d,.]+")
-
-
-@pytest.fixture
-def sql(database_url: str, pool: Pool) -> Sql:
-    """Runs a statement; the rows, if it gives any."""
-
-    def run(statement: str, values: Any = None) -> list[tuple[Any, ...]]:
-        with psycopg.connect(database_url, autocommit=True) as conn:
-            cursor = conn.execute(statement, values)  # type: ignore[call-overload]
-            return cursor.fetchall() if cursor.description else []
-
-    return run
 
 
 async def test_prices_have_the_currency_of_the_store(admin: httpx.AsyncClient, sql: Sql) -> None:

@@ -6,13 +6,10 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
 
 import httpx
-import psycopg
 import pytest
 from pyarrow import parquet
 
@@ -22,20 +19,10 @@ from menuwatch.db.pool import Pool
 from menuwatch.exports.tables import TABLES, ExportTable
 from tests.browser import history_data
 from tests.browser.history_data import Planted, Words
+from tests.dashboard.conftest import Sql
 from tests.exports.test_history_cli import CHANGE_HEADER, MATCH_EVENT_HEADER
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
-Sql = Callable[..., list[tuple[Any, ...]]]
-
-
-@pytest.fixture
-def sql(database_url: str) -> Sql:
-    def run(statement: str, values: Any = None) -> list[tuple[Any, ...]]:
-        with psycopg.connect(database_url, autocommit=True) as conn:
-            cursor = conn.execute(statement, values)  # type: ignore[call-overload]
-            return cursor.fetchall() if cursor.description else []
-
-    return run
 
 
 @pytest.fixture

@@ -4,30 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from typing import Any
 
 import httpx
-import psycopg
-import pytest
 
-from menuwatch.db.pool import Pool
 from tests.browser import history_data
+from tests.dashboard.conftest import Sql
 
-Sql = Callable[..., list[tuple[Any, ...]]]
 EVIL = '"><script>alert(1)</script>\' onmouseover="alert(1)'
-
-
-@pytest.fixture
-def sql(database_url: str, pool: Pool) -> Sql:
-    """Runs a statement; the rows, if it gives any."""
-
-    def run(statement: str, values: Any = None) -> list[tuple[Any, ...]]:
-        with psycopg.connect(database_url, autocommit=True) as conn:
-            cursor = conn.execute(statement, values)  # type: ignore[call-overload]
-            return cursor.fetchall() if cursor.description else []
-
-    return run
 
 
 def words(answer: httpx.Response) -> str:

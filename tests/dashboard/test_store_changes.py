@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import httpx
-import psycopg
 import pytest
 
 from menuwatch.archive.files import FileArchive
@@ -20,19 +17,9 @@ from menuwatch.platforms.registry import platforms
 from menuwatch.stores import service as stores
 from tests.browser import history_data
 from tests.browser.history_data import Planted, Words
+from tests.dashboard.conftest import Sql
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
-Sql = Callable[..., list[tuple[Any, ...]]]
-
-
-@pytest.fixture
-def sql(database_url: str) -> Sql:
-    def run(statement: str, values: Any = None) -> list[tuple[Any, ...]]:
-        with psycopg.connect(database_url, autocommit=True) as conn:
-            cursor = conn.execute(statement, values)  # type: ignore[call-overload]
-            return cursor.fetchall() if cursor.description else []
-
-    return run
 
 
 @pytest.fixture

@@ -46,13 +46,11 @@ def distance_of_miles(miles: Decimal | float, state: str | None) -> str:
     return distance(float(miles) * METERS_PER_MILE, state)
 
 
-def approximate_distance(meters: float, state: str | None, area: str) -> str:
-    """`about 12 mi`, from a place in Canada `about 19 km`; `in 85001`, which is `area`, where that is less than one.
-
-    For a position that is only known by the area that it is in.
-    """
+def approximate_distance(meters: float, state: str | None) -> str | None:
+    """`about 12 mi`, from a place in Canada `about 19 km`; None for less than one. For a position that is only known by
+    the area that it is in."""
     length, unit = _length(meters, state)
-    return f"about {length:,.0f} {unit}" if length >= 1 else f"in {area}"
+    return f"about {length:,.0f} {unit}" if length >= 1 else None
 
 
 def _length(meters: float, state: str | None) -> tuple[float, str]:

@@ -52,13 +52,30 @@ class Around:
     def distance(self, store_id: int) -> str:
         """The distance of a store in words: `12 mi`, in Canada `19 km`; empty if it is out of range. `about 12 mi` or `in 85001` where
         only the store's postcode is known."""
+        return self._length(store_id) or self._area(store_id)
+
+    def distance_from_place(self, store_id: int) -> str:
+        """As `distance`, with the place: `12 mi from Santa Fe, NM`, `in 85001`; empty if the store is out of range."""
+        length = self._length(store_id)
+        return f"{length} from {self.place.label}" if length and self.place is not None else self._area(store_id)
+
+    def _length(self, store_id: int) -> str:
+        """Empty if it is out of range, or so near that a postcode does not tell."""
         meters = self.nearby.meters_of(store_id) if self.nearby is not None else None
-        zipcode = self.nearby.zipcodes.get(store_id) if self.nearby is not None else None
-        if meters is None or zipcode is None:
+        if meters is None or self._zipcode(store_id) is None:
             return units.distance(meters, self._state)
+        return units.approximate_distance(meters, self._state) or ""
+
+    def _area(self, store_id: int) -> str:
+        zipcode = self._zipcode(store_id)
+        if zipcode is None:
+            return ""
         area = postcodes.find(zipcode)
-        name = (area.postcode or area.city) if area is not None else zipcode
-        return units.approximate_distance(meters, self._state, name)
+        return f"in {(area.postcode or area.city) if area is not None else zipcode}"
+
+    def _zipcode(self, store_id: int) -> str | None:
+        """The postcode of a store near here of which no better position is known."""
+        return self.nearby.zipcodes.get(store_id) if self.nearby is not None else None
 
     def radius(self, miles: int | None = None) -> str:
         """The radius that is searched, or another one, in words: `25 miles`, in Canada `40 km`."""
