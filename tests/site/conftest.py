@@ -28,7 +28,8 @@ def prefix() -> str:
 
 @pytest.fixture
 def settings(tmp_path: Path, prefix: str) -> Settings:
-    return Settings(home=tmp_path, public_url=f"http://menus.example{prefix}")
+    """Pages are not kept: tests read them right after a change."""
+    return Settings(home=tmp_path, public_url=f"http://menus.example{prefix}", site_cache_mb=0)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,8 @@ async def test_near_a_place_its_prices_count_and_the_nearest_come_first(two: Fro
 
 
 async def test_the_front_page_looks_around_the_visitors_city(two: Front, tmp_path: Path) -> None:
-    """Of Tucson the database knows no place on the map: the gazetteer does. Where no store is, it looks nowhere."""
+    """Of Tucson the database knows no place on the map: the gazetteer does. Where no store is, it looks nowhere. No page
+    that was rendered for one visitor is shown to another."""
     networks = {
         "93.184.216.0/24": mmdb_file.city("US", "Arizona", "Phoenix", (33.4484, -112.074)),
         "93.184.217.0/24": mmdb_file.city("US", "Arizona", "Tucson"),
@@ -129,9 +131,11 @@ async def test_the_front_page_looks_around_the_visitors_city(two: Front, tmp_pat
     }
     mmdb_file.write(tmp_path / "places.mmdb", networks)
     shop, geo = two.shop, GeoDatabase(tmp_path / "places.mmdb")
-    served = AppContext(pool=shop.pool, archive=shop.archive, platforms=shop.platforms, settings=two.settings, geo=geo)
+    settings = replace(two.settings, site_cache_mb=32)
+    served = AppContext(pool=shop.pool, archive=shop.archive, platforms=shop.platforms, settings=settings, geo=geo)
     site = create_site(served, Traffic())
     near = {
+        "8.8.8.8": None,
         "93.184.216.34": "Near Phoenix, AZ",
         "93.184.217.34": "Near Tucson, AZ",
         "81.2.69.142": None,

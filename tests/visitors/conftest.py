@@ -18,10 +18,9 @@ from starlette.routing import Route
 from menuwatch.core.clock import ManualClock
 from menuwatch.db.pool import Pool
 from menuwatch.geo.database import GeoDatabase
-from menuwatch.visitors.anonymous_marks import Kind
 from menuwatch.web.routing import Head
 from menuwatch.web.visit_log import VisitLog
-from menuwatch.web.visits import CountVisits, shows
+from menuwatch.web.visits import CountVisits
 from tests.geo import mmdb_file
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -40,8 +39,6 @@ PROXY = "10.0.0.1"
 
 
 async def _page(request: Request) -> Response:
-    if request.url.path == "/odd":
-        shows(request.scope, Kind.BRAND, "Café \x00 Crème")
     return HTMLResponse("<!doctype html><title>x</title>")
 
 

@@ -143,8 +143,8 @@ async def test_a_page_that_the_browser_has_already_is_a_view(site: Site) -> None
     assert site.log.waiting == 1
 
 
-async def test_a_page_may_say_itself_what_it_is_and_its_name_is_made_storable(site: Site) -> None:
-    await site.look("/odd")
+async def test_the_name_of_a_page_is_made_storable(site: Site) -> None:
+    await site.look("/b/Café %00 Crème")
     assert await site.rows("SELECT kind, page FROM visitor_pages") == [("brand", "Café  Crème")]
     await site.look("/p/%00%ff%F0%9F%8D%80" + "x" * 300)
     assert await site.rows("SELECT page FROM visitor_pages WHERE kind = 'product'") == [("�🍀" + "x" * 198,)]

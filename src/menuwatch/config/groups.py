@@ -87,6 +87,12 @@ class ServerSettings:
         values.whole(0, 99, "years"),
         "Minimum age in years that visitors of the public site must confirm. 0: no age check.",
     )
+    site_cache_mb: int = setting(
+        32,
+        values.whole(0, 100_000, "MB"),
+        "Maximum size of the rendered pages of the public site that the server keeps in memory, up to a minute each, MB; "
+        "0: none.",
+    )
     log_format: str = setting("console", values.one_of("console", "json"), "`console` for people, `json` for machines.")
     log_level: str = setting(
         "info", values.one_of("debug", "info", "warning", "error"), "`debug`, `info`, `warning` or `error`."

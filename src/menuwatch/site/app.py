@@ -27,6 +27,7 @@ from menuwatch.web.assets import HERE as WEB
 from menuwatch.web.assets import Assets
 from menuwatch.web.csrf import CrossSite
 from menuwatch.web.dependencies import AppContext
+from menuwatch.web.page_cache import PageCache
 from menuwatch.web.pages import Pages
 from menuwatch.web.request_middleware import Observe, Traffic
 from menuwatch.web.routing import Head, include_package
@@ -82,6 +83,9 @@ def create_site(system: AppContext, traffic: Traffic) -> FastAPI:
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
     app.add_middleware(GZipMiddleware, minimum_size=_SMALL, compresslevel=5)
+    app.add_middleware(
+        PageCache, megabytes=system.settings.site_cache_mb, variant=screen.asked_age, results=traffic.page_cache
+    )
     app.add_middleware(Head)
     app.add_middleware(Observe, traffic=traffic, on_fault=_fault, most=_MOST_SENT)
     if system.visits is not None:
@@ -98,7 +102,7 @@ def _problem(
         "again": _words_of(request.scope["path"]) if status == 404 else "",
         "trace": getattr(request.state, "trace_id", None) if status >= 500 else None,
     }
-    return screen.render(request, "problem.html", context, status=status, keep=0, headers=headers)
+    return screen.render(request, "problem.html", context, status=status, keep=False, headers=headers)
 
 
 def _words_of(path: str) -> str:

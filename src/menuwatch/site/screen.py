@@ -20,6 +20,7 @@ from menuwatch.geo.postcodes import Place
 from menuwatch.storefront.page_queries import NearbyStores
 from menuwatch.storefront.search import find_nearby_stores
 from menuwatch.visitors.service import visitor_place
+from menuwatch.web import page_cache
 from menuwatch.web.client import client_address
 from menuwatch.web.dependencies import AppContext
 from menuwatch.web.pages import Pages
@@ -163,12 +164,14 @@ def render(
     context: Mapping[str, Any],
     *,
     status: int = 200,
-    keep: int = 60,
+    keep: bool = True,
+    shared: bool = True,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Renders a page. Browsers may cache it for `keep` seconds: menus change every few hours."""
+    """Renders a page. With `keep` the browser may keep it for a minute, since menus change every few hours; so may the server if it
+    is `shared`, the same for all visitors."""
     pages: Pages = request.app.state.pages
-    asks = template not in _NEVER_ASKED and _asked_age(request)
+    asks = template not in _NEVER_ASKED and asked_age(request)
     given = {
         **_NOTHING,
         "place": Around(),
@@ -178,12 +181,14 @@ def render(
         **context,
     }
     # A page with the question is not kept: after the answer it has none.
-    kept = "no-store" if keep == 0 or asks else f"private, max-age={keep}"
+    kept = f"private, max-age={page_cache.SECONDS}" if keep and not asks else "no-store"
+    if keep and shared:
+        page_cache.share(request)
     own = {"Cache-Control": kept, "Permissions-Policy": _PERMISSIONS, **(headers or {})}
     return pages.render(request, template, given, status=status, **own)
 
 
-def _asked_age(request: Request) -> int:
+def asked_age(request: Request) -> int:
     """The age that the visitor has yet to confirm; 0 if none. Search engines read the page behind the question."""
     minimum = system_of(request).settings.minimum_age
     confirmed = request.cookies.get(AGE_COOKIE, "")

@@ -59,6 +59,12 @@ class Traffic:
             registry=self.registry,
             buckets=(0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
         )
+        self.page_cache = Counter(
+            "menuwatch_http_page_cache",
+            "Requests for pages of the public site that the server may keep: hit (already rendered), miss.",
+            ("result",),
+            registry=self.registry,
+        )
         self.connections = Gauge("menuwatch_http_connections", "Open HTTP connections.", registry=self.registry)
         self.connections_ended = Counter(
             "menuwatch_http_connections_ended",

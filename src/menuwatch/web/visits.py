@@ -16,7 +16,6 @@ from menuwatch.web.visit_log import VisitLog
 
 log = get_logger(__name__)
 
-_KEY = "menuwatch.page"
 _KINDS = {
     "": Kind.HOME,
     "search": Kind.SEARCH,
@@ -26,12 +25,7 @@ _KINDS = {
     "s": Kind.STORE,
     "b": Kind.BRAND,
 }
-"""Kind of page by the first segment of the path, where the route does not set it."""
-
-
-def shows(scope: Scope, kind: Kind, page: str = "") -> None:
-    """For a route: what page it shows, where its address does not say so; `page` is the slug of a product, store or brand."""
-    scope.setdefault("state", {})[_KEY] = (kind, page)
+"""Kind of page by the first segment of the path."""
 
 
 class CountVisits:
@@ -47,8 +41,6 @@ class CountVisits:
         if scope["type"] != "http" or scope["method"] != "GET":
             await self._app(scope, receive, send)
             return
-        # Routes see the very same dictionary, whatever copies of the scope lie between.
-        scope.setdefault("state", {})
         shown = False
 
         async def sending(message: Message) -> None:
@@ -68,7 +60,7 @@ class CountVisits:
         headers = Headers(scope=scope)
         why_not = reason(headers)
         if why_not is None and (address := client_address(scope, self._trusted)) is not None:
-            kind, page = scope["state"].get(_KEY) or page_of(scope["path"], scope.get("root_path", ""))
+            kind, page = page_of(scope["path"], scope.get("root_path", ""))
             self._log.offer(
                 Visit(
                     at=self._log.clock.now(),

@@ -22,7 +22,9 @@ async def answer(request: Request, form: Annotated[FormInput, fields("answer", "
     settings = screen.system_of(request).settings
     root = request.scope.get("root_path", "")
     if form.value("answer") != "yes":
-        return screen.render(request, "too_young.html", {"minimum_age": settings.minimum_age, "index": False}, keep=0)
+        return screen.render(
+            request, "too_young.html", {"minimum_age": settings.minimum_age, "index": False}, keep=False
+        )
     wanted = form.value("next")
     inside = wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and wanted.isprintable()
     response = RedirectResponse(root + (wanted if inside else "/"), status_code=303)

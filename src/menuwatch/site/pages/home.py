@@ -25,7 +25,8 @@ async def home(request: Request, conn: ReadConn) -> Response:
     """The home page; with `near`, for that location."""
     asked = SearchQuery.parse(request.query_params)
     place = await screen.around(conn, asked.near, asked.within)
-    if not asked.near:
+    by_network = not asked.near and screen.system_of(request).geo is not None
+    if by_network:
         place = await screen.around_visitor(request, conn)
     nearby = place.nearby
     categories = {one["name"]: one for one in await page_queries.list_totals(conn, "category")}
@@ -48,4 +49,4 @@ async def home(request: Request, conn: ReadConn) -> Response:
         "description": "Compare prices, potency and stock on the menus of cannabis stores near you, with price history and alerts.",
         "linked": linked.site(screen.whole(request, "/"), screen.whole(request, "/search")),
     }
-    return screen.render(request, "home.html", context)
+    return screen.render(request, "home.html", context, shared=not by_network)

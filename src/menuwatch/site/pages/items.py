@@ -111,7 +111,7 @@ async def page(request: Request, conn: Connection, address: str, *, form: FormIn
     }
     if form is None:
         return screen.render(request, "item.html", context)
-    return screen.render(request, "item.html", {**context, "index": False}, status=422, keep=0)
+    return screen.render(request, "item.html", {**context, "index": False}, status=422, keep=False)
 
 
 def _trail(item: Item, path: str) -> list[tuple[str, str]]:

@@ -130,7 +130,7 @@ async def _new(request: Request, group: Group, form: FormInput) -> Response:
             anywhere=group.anywhere,
         ),
     }
-    return screen.render(request, "alert_new.html", context, status=200 if form.ok else 422, keep=0)
+    return screen.render(request, "alert_new.html", context, status=200 if form.ok else 422, keep=False)
 
 
 async def _created(request: Request, conn: Connection, form: FormInput, asked: NewWatch | None) -> Response | None:
@@ -238,7 +238,7 @@ def _topic(request: Request, watch: Watch) -> str | None:
 
 def _own(request: Request, template: str, context: dict[str, Any]) -> Response:
     return screen.render(
-        request, template, {**context, "index": False}, keep=0, headers={"Referrer-Policy": "no-referrer"}
+        request, template, {**context, "index": False}, keep=False, headers={"Referrer-Policy": "no-referrer"}
     )
 
 
