@@ -29,7 +29,7 @@ async def test_prices_have_the_currency_of_the_store(admin: httpx.AsyncClient, s
             text = words(await admin.get(path))
             assert len(wanted.findall(text)) >= least, (state, path)
             assert other.findall(text) == [], (state, path)
-    assert '"unit":"canadian_money"' in (await admin.get(f"/admin/products/{planted.product}")).text
+    assert '"unit":"money","currency":"CAD"' in (await admin.get(f"/admin/products/{planted.product}")).text
     labels = re.findall(r'aria-label="(From [^"]*)"', (await admin.get("/admin/changes?days=all")).text)
     assert labels
     assert not [label for label in labels if PLAIN.search(label)]
