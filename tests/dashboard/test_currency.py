@@ -6,9 +6,11 @@ import re
 
 import httpx
 
+from menuwatch.analytics.refresh import refresh
+from menuwatch.db.pool import Pool
 from tests.browser import history_data
 from tests.dashboard.conftest import Sql
-from tests.dashboard.test_bargains import RUN, SPECIAL, STORE_ROW
+from tests.dashboard.test_bargains import PRODUCT, RUN, SPECIAL, STORE_ROW
 from tests.dashboard.test_catalogue import words
 
 PLAIN = re.compile(r"(?<!CA)\$[\d,.]+")
@@ -44,3 +46,22 @@ async def test_reports_have_the_currency_of_the_row(viewer: httpx.AsyncClient, s
     assert "CA$30.00 CA$50.00 CA$32.00 40.0 %" in shown
     assert "$10.00 $20.00" in shown
     assert shown.count("CA$") == 4, "three prices, and the note below the table"
+
+
+async def test_price_per_gram_of_all_states_by_currency(viewer: httpx.AsyncClient, sql: Sql, pool: Pool) -> None:
+    for place, state, price in (("a", "AZ", 12), ("b", "ON", 30)):
+        ((store,),) = sql(
+            "INSERT INTO dispensaries (platform_dispensary_id, slug, name, state, last_crawled_at, first_crawled_at)"
+            " VALUES (%s, %s, %s, %s, now(), now()) RETURNING id",
+            [place, place, place, state],
+        )
+        variants = f'[{{"option": "1g", "weight_g": 1, "price_rec": {price}, "stock_status": "in_stock"}}]'
+        sql(PRODUCT, [store, "Kush", "Kush", variants])
+    await refresh(pool)
+    shown = words(await viewer.get("/admin/analytics/price-per-gram?state=all"))
+    # Products, options without a weight, the median with its percentiles, the same before specials, and stores of the currency.
+    assert "all states flower 1 0 $12.00 $12.00 – $12.00 $12.00 $12.00 – $12.00 1 of 1" in shown
+    assert "all states (CAD) flower 1 0 CA$30.00 CA$30.00 – CA$30.00 CA$30.00 CA$30.00 – CA$30.00 1 of 1" in shown
+    only = words(await viewer.get("/admin/analytics/price-per-gram?state=ON"))
+    assert "ON flower 1 0 CA$30.00" in only
+    assert not PLAIN.search(only)
