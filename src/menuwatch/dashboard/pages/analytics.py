@@ -68,9 +68,7 @@ _OUT = (
     _Column("Hours in", "in_hours", "hours"),
     _Column("Share out", "out_share", "share"),
 )
-_BASIS = (
-    _Column("Stores", "coverage", "stores"), _Column("Partial", "coverage.partial"), _Column("Success", "coverage.share", "share"),
-)  # fmt: skip
+_BASIS = (_Column("Stores", "coverage", "stores"), _Column("Success", "coverage.share", "share"))
 _PARTIAL = _Column("Partial", "coverage.partial", "flag")
 _CRAWLS = (
     _Column("Scheduled", "coverage.scheduled"),
@@ -92,8 +90,8 @@ _VERDICTS = (
 _LEFT_OUT = _Column("Left out", "stale_locations", "left_out")
 REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
     Report.PRICES: ("Price per gram", (
-        _STATE, _CATEGORY, _Column("Products", "products"), _Column("Without weight", "without_weight"),
-        _Column("Median", "effective", "spread"), _Column("Before specials", "regular", "spread"), *_BASIS,
+        _STATE, _CATEGORY, _Column("Products", "products", "weighed"), _Column("Median", "effective", "spread"),
+        _Column("Before specials", "regular", "spread"), *_BASIS,
     )),
     Report.DISCOUNTS: ("Discounts", (
         _STATE, _CATEGORY, _Column("Products", "products"), _Column("On special", "on_special"),
