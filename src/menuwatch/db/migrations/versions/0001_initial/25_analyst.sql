@@ -18,7 +18,7 @@ SELECT c.dispensary_id, d.name AS store, d.state, c.crawled_at, c.payload_id, c.
 CREATE VIEW analyst.products AS
 SELECT p.id AS product_id, p.dispensary_id, d.name AS store, d.state, p.provider, p.provider_product_id, p.name, p.name_raw,
        p.brand_name, p.brand_name_raw, p.category, p.subcategory, p.strain_type, p.category_canon, p.subcategory_canon,
-       p.strain_canon, p.status_raw, currency_of(d.state) AS currency, p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.is_in_stock,
+       p.strain_canon, p.status_raw, p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.is_in_stock,
        p.stock_status, p.quantity, p.quantity_capped, p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit,
        p.variants, p.cannabinoids, p.terpenes, p.batch ->> 'batch_id' AS batch_id, p.batch ->> 'package_tag' AS package_tag,
        (p.batch ->> 'tested_on')::date AS tested_on, (p.batch ->> 'packaged_on')::date AS packaged_on,
@@ -45,7 +45,7 @@ SELECT p.id AS product_id, v.position, p.dispensary_id, d.name AS store, d.state
 
 CREATE VIEW analyst.snapshots AS
 SELECT s.crawled_at, s.payload_id, s.store_product_id AS product_id, s.dispensary_id, d.name AS store, d.state, s.provider,
-       s.provider_product_id, p.name, p.brand_name, p.category_canon, currency_of(d.state) AS currency, s.price_rec, s.price_rec_special, s.price_med,
+       s.provider_product_id, p.name, p.brand_name, p.category_canon, s.price_rec, s.price_rec_special, s.price_med,
        s.price_med_special, s.is_in_stock, s.stock_status, s.quantity, s.quantity_capped, s.thc_lo, s.thc_hi, s.thc_unit,
        s.cbd_lo, s.cbd_hi, s.cbd_unit, s.prices, s.stock, s.state_since, i.canonical_product_id, i.brand_id, l.location_id
   FROM store_product_snapshots s
@@ -56,7 +56,7 @@ SELECT s.crawled_at, s.payload_id, s.store_product_id AS product_id, s.dispensar
 
 CREATE VIEW analyst.states AS
 SELECT s.seen_from, s.seen_to, s.present, s.product_id, p.dispensary_id, d.name AS store, d.state, p.provider,
-       p.provider_product_id, p.name, p.brand_name, p.category_canon, currency_of(d.state) AS currency, s.price_rec, s.price_rec_special, s.price_med,
+       p.provider_product_id, p.name, p.brand_name, p.category_canon, s.price_rec, s.price_rec_special, s.price_med,
        s.price_med_special, s.stock_status, s.quantity, s.quantity_capped, s.thc_lo, s.thc_hi, s.thc_unit, s.cbd_lo, s.cbd_hi,
        s.cbd_unit, s.prices, s.stock, i.canonical_product_id, i.brand_id, l.location_id
   FROM product_states s
@@ -67,7 +67,7 @@ SELECT s.seen_from, s.seen_to, s.present, s.product_id, p.dispensary_id, d.name 
 
 CREATE VIEW analyst.changes AS
 SELECT c.changed_at, c.product_id, c.dispensary_id, d.name AS store, d.state, p.provider, c.provider_product_id, c.name,
-       c.brand_name, p.category_canon, c.price_changed, c.stock_changed, c.present, currency_of(d.state) AS currency, c.price_rec_before, c.price_rec_after,
+       c.brand_name, p.category_canon, c.price_changed, c.stock_changed, c.present, c.price_rec_before, c.price_rec_after,
        c.price_rec_special_before, c.price_rec_special_after, c.price_med_before, c.price_med_after, c.price_med_special_before,
        c.price_med_special_after, c.stock_status_before, c.stock_status_after, c.quantity_before, c.quantity_after,
        c.prices_before, c.prices_after, c.stock_before, c.stock_after, i.canonical_product_id, i.brand_id, l.location_id
@@ -431,7 +431,6 @@ BEGIN
         (NULL, 'regular_until', 'When the regular price, or more, was asked for the last time; null if not within 90 days.'),
         (NULL, 'checked_at', 'When the special was checked.'),
         (NULL, 'by', 'What the row is about: state, store, brand or category.'),
-        (NULL, 'specials', 'Specials on offer.'),
         ('report_special_groups', 'specials', 'Specials on offer.'),
         (NULL, 'genuine', 'Of specials, those that are genuine.'),
         (NULL, 'doubtful', 'Of specials, those that are doubtful.'),
