@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import random
+import re
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -103,6 +104,21 @@ async def test_nobody_has_all(shop: Shop, ids: dict[str, int]) -> None:
     nowhere = await find(shop, gram, near="10,10")
     assert (nowhere["any_stores"], nowhere["currency"]) == (None, None)
     assert "No store with a position" in nowhere["notice"]
+
+
+async def test_all_prices_are_in_one_currency(shop: Shop, ids: dict[str, int]) -> None:
+    await shop.execute("UPDATE dispensaries SET state = 'ON' WHERE id = %s", [ids["near"]])
+    items = (f"{ids['Kush']}:3.5 g", f"{ids['Haze']}:3.5 g")
+    names = ("currency", "compared_stores", "stale_stores", "other_currency_stores")
+    # The nearest store, in Ontario: 30 + 50. Three menus are in US dollars.
+    found = await find(shop, *items)
+    assert [found[name] for name in names] == ["CAD", 1, 0, 3]
+    assert found["one_store"]["cost"] == 80
+    # Its menu is stale: those of New Mexico count, 35 + 40 at one store.
+    await shop.execute("UPDATE dispensaries SET crawl_interval_hours = 1 WHERE id = %s", [ids["near"]])
+    found = await find(shop, *items)
+    assert [found[name] for name in names] == ["USD", 3, 1, 0]
+    assert found["one_store"]["cost"] == 75
 
 
 async def test_a_category_takes_any_product_of_the_size(shop: Shop, ids: dict[str, int]) -> None:
@@ -205,14 +221,17 @@ async def test_the_screen_and_the_file(
         return CliRunner().invoke(app, [*map(str, command), *more])
 
     shown = await asyncio.to_thread(run)
-    assert "At one store: 155.00 USD" in shown.stdout
-    assert "At two stores at most: 105.00 USD" in shown.stdout
+    assert "At one store: $155.00" in shown.stdout
+    assert "At two stores at most: $105.00" in shown.stdout
     assert "Compared: 4 stores." in shown.stderr
     as_csv = await asyncio.to_thread(run, "--csv")
     rows = list(csv.DictReader(io.StringIO(as_csv.stdout)))
-    assert [(row["basket"], row["store"], row["cost"]) for row in rows][:3] == [
-        ("one_store", "Far", "70"), ("one_store", "Far", "40"), ("one_store", "Far", "45"),
+    assert [(row["basket"], row["store"], row["cost"], row["currency"]) for row in rows][:3] == [
+        ("one_store", "Far", "70", "USD"), ("one_store", "Far", "40", "USD"), ("one_store", "Far", "45", "USD"),
     ]  # fmt: skip
+    amounts = [re.findall(r"\S*\$\S+", line) for line in shown.stdout.splitlines() if line.startswith("Far")]
+    # Price and cost of each item at the one store.
+    assert amounts == [["$35.00", "$70.00"], ["$40.00", "$40.00"], ["$45.00", "$45.00"]]
     as_json = json.loads((await asyncio.to_thread(run, "--json")).stdout)
     assert as_json == await find(shop, *words, miles=25)
     refused = await asyncio.to_thread(

@@ -184,7 +184,7 @@ def test_lowest_prices_in_every_form(run: Any, database_url: str) -> None:
     (flat,) = csv.DictReader(io.StringIO(run("lowest-prices", "--csv").stdout))
     assert (flat["now_price"], flat["lowest_ever_store"]) == ("8", "The Shop")
     table = run("lowest-prices").stdout.splitlines()
-    assert table[1].split()[:7] == ["1", "Kush", "-", "1", "g", "1", "8.00"]
+    assert table[1].split()[:7] == ["1", "Kush", "-", "1", "g", "1", "$8.00"]
     assert "No matching products" in run("lowest-prices", "--category", "edible").stderr
     run("refresh")
     assert json.loads(run("shrinkflation", "--json").stdout)["items"] == []

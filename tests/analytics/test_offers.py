@@ -18,7 +18,8 @@ from tests.api.shop import Shop, at, item
 KINDS = {"Flower": "flower", "Pre-Rolls": "preroll", "Concentrate": "concentrate", "Mystery": None}
 SIZES = {"1g": 1, "3.5g": Fraction(7, 2), "7g": 7, "28g": 28, "N/A": None}
 BRANDS = ["Acme", "ACME", "Acme", "Green & Co", "Über", None]
-STATES = ["AZ", "AZ", "NM", "NM", "NM", None]
+STATES = ["AZ", "AZ", "NM", "NM", "NM", None, "ON"]
+CANADA = {"ON"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class Market:
 
 @pytest.fixture
 async def market(shop: Shop) -> Market:
-    """Six stores with 25 products each, one with none, and one that was never seen."""
+    """Seven stores with 25 products each, one with none, and one that was never seen."""
     rng, made = random.Random(15), Market()
     for number, state in enumerate(STATES):
         store = await shop.store(f"store-{number}", state=state)
@@ -90,8 +91,13 @@ def _scopes(state: str | None) -> tuple[tuple[bool, str | None], ...]:
     return (True, None), (False, state)
 
 
-def _known(market: Market, scope: tuple[bool, str | None]) -> int:
-    return sum(scope[0] or state == scope[1] for state in market.stores.values())
+def _known(market: Market, scope: tuple[bool, str | None], currency: str | None = None) -> int:
+    there = [state for state in market.stores.values() if currency is None or _currency(state) == currency]
+    return sum(scope[0] or state == scope[1] for state in there)
+
+
+def _currency(state: str | None) -> str:
+    return "CAD" if state in CANADA else "USD"
 
 
 async def test_price_per_gram(shop: Shop, market: Market) -> None:
@@ -104,7 +110,7 @@ async def test_price_per_gram(shop: Shop, market: Market) -> None:
     for number, good in enumerate(market.goods):
         for size, price, pay in good.offered():
             for scope in _scopes(good.state):
-                key = (*scope, KINDS[good.kind])
+                key = (*scope, _currency(good.state), KINDS[good.kind])
                 grams = SIZES[size]
                 weightless[key] += grams is None
                 if grams is not None:
@@ -112,15 +118,15 @@ async def test_price_per_gram(shop: Shop, market: Market) -> None:
                     paid[key].append(Fraction(pay) / grams)
                     products[key].add(number)
                     stores[key].add(good.store)
-    assert {(r["all_states"], r["state"], r["category"]) for r in rows} == weightless.keys()
+    assert {(r["all_states"], r["state"], r["currency"], r["category"]) for r in rows} == weightless.keys()
     for row in rows:
-        key = (row["all_states"], row["state"], row["category"])
+        key = (row["all_states"], row["state"], row["currency"], row["category"])
         assert row["regular"] == spread(regular[key]), key
         assert row["effective"] == spread(paid[key]), key
         assert (row["options"], row["without_weight"], row["without_price"]) == (len(paid[key]), weightless[key], 0)
         assert row["products"] == len(products[key])
         covered = row["coverage"]
-        assert (covered["stores"], covered["known_stores"]) == (len(stores[key]), _known(market, key[:2]))
+        assert (covered["stores"], covered["known_stores"]) == (len(stores[key]), _known(market, key[:2], key[2]))
     assert [r["all_states"] for r in rows] == sorted((r["all_states"] for r in rows), reverse=True)
     one = await shop.walk("/api/analytics/price-per-gram", state="nm", category="flower")
     assert one == [r for r in rows if (r["state"], r["category"]) == ("NM", "flower")]
@@ -188,7 +194,7 @@ async def test_discounts(shop: Shop, market: Market) -> None:
             assert row["depth_mean"] == near(sum(cuts, Fraction()) / len(cuts))
     assert any(r["named_only"] for r in rows)
     (whole,) = await shop.walk("/api/analytics/discounts", state="all", category="all")
-    assert (whole["coverage"]["stores"], whole["coverage"]["known_stores"]) == (6, 8)
+    assert (whole["coverage"]["stores"], whole["coverage"]["known_stores"]) == (7, 9)
 
 
 async def test_what_was_missing_is_not_on_offer(shop: Shop) -> None:

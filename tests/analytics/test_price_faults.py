@@ -1,4 +1,4 @@
-"""What price dispersion and gaps leave out: stale and quarantined menus, slips of a menu, and other currencies."""
+"""What price dispersion and gaps leave out: stale and quarantined menus, slips of a menu, and a single price in a currency."""
 
 from __future__ import annotations
 

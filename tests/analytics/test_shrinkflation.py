@@ -84,6 +84,7 @@ async def test_only_real_replacements_are_listed(shop: Shop, ids: dict[str, int]
     assert same["larger_product_id"] == same["smaller_product_id"]
     assert (same["larger"], same["smaller"], same["unit_price_change"]) == ("1 g", "0.9 g", 0.1111)
     assert (same["larger_until"], same["smaller_from"]) == ("2026-03-06T12:00:00Z", "2026-03-07T12:00:00Z")
+    assert {row["currency"] for row in rows.values()} == {"USD"}
     across = rows["Across"]
     assert (across["dispensary_id"], across["store"], across["stores"]) == (None, None, 0)
     assert (across["larger"], across["smaller"], across["unit_price_change"]) == ("1 g", "0.8 g", 0.25)
@@ -92,6 +93,18 @@ async def test_only_real_replacements_are_listed(shop: Shop, ids: dict[str, int]
         "/api/analytics/shrinkflation", canonical_product=ids["Kush"], brand="acme", category="flower"
     )
     assert only == kush
+
+
+async def test_evidence_over_stores_is_of_one_currency(shop: Shop, ids: dict[str, int]) -> None:
+    await shop.execute("UPDATE dispensaries SET state = 'ON' WHERE id = %s", [ids["two"]])
+    await refresh(shop.pool, window=timedelta(days=2), now=at(DAY * LAST + 1))
+    # 1 g went at a store with US dollars, and 0.8 g came at one with Canadian dollars.
+    rows = {row["name"]: row["currency"] for row in await shop.walk("/api/analytics/shrinkflation")}
+    assert rows == {"Kush": "USD", "Same": "USD"}
+    await shop.execute("UPDATE dispensaries SET state = 'QC'")
+    await refresh(shop.pool, window=timedelta(days=2), now=at(DAY * LAST + 1))
+    rows = {row["name"]: row["currency"] for row in await shop.walk("/api/analytics/shrinkflation")}
+    assert rows == {"Kush": "CAD", "Same": "CAD", "Across": "CAD"}
 
 
 async def test_a_size_that_returns_is_listed_no_more(shop: Shop, ids: dict[str, int]) -> None:

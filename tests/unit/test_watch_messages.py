@@ -47,6 +47,10 @@ def product(n: int, price: float, before: float | None = None) -> dict[str, Any]
         (watch("brand", "new_product", place="Toronto, ON", miles=25), "a product of Wyld is new within 40 km of Toronto, ON"),
         (watch("store", "price_below", amount=Decimal(20)), "a product costs less than $20.00 at Alpha"),
         (
+            watch("brand", "price_below", amount=Decimal(20), place="Toronto, ON", miles=25),
+            "a product of Wyld costs less than CA$20.00 within 40 km of Toronto, ON",
+        ),
+        (
             watch("search", "back_in_stock", query="/search?q=blue+dream&category=flower&size=3.5+g&max=%2430&special=1"),
             "a product matching “blue dream” (flower, 3.5 g, up to $30, on special) is back in stock",
         ),
@@ -79,6 +83,15 @@ def test_what_happened_in_a_line(condition: Condition, one: str, several: str) -
         (one.replace("1", "2", 1), 2, "Alpha, Phoenix, AZ"),
         ("and 1 more", None, ""),
     ]
+
+
+def test_a_limit_has_the_currency_of_the_store_that_is_below_it() -> None:
+    toronto = {"id": 4, "name": "Tower", "city": "Toronto", "state": "ON"}
+    products = [{**product(n, 8, 10), "store": toronto} for n in (1, 2)]
+    said = messages.headline(
+        watch("brand", "price_below", amount=Decimal(9)), NAMED, {"products": products, "count": 2}
+    )
+    assert said == "2 products below CA$9.00: Thing 1 (3.5 g), Thing 2 (3.5 g)"
 
 
 def test_every_condition_has_its_words() -> None:

@@ -121,7 +121,7 @@ WITH sized AS MATERIALIZED (
     FROM listings s JOIN dispensaries d ON d.id = s.dispensary_id
    GROUP BY s.canonical, s.dispensary_id, s.unit, s.size, s.amount, d.state, d.first_crawled_at
 ), pairs AS (
-  SELECT g.canonical, g.dispensary_id, g.unit, g.size AS larger, s.size AS smaller, g.amount AS larger_amount, s.amount AS smaller_amount,
+  SELECT g.canonical, g.dispensary_id, s.currency, g.unit, g.size AS larger, s.size AS smaller, g.amount AS larger_amount, s.amount AS smaller_amount,
          g.regular AS larger_price, s.regular AS smaller_price, g.gone_at AS larger_until, s.from_at AS smaller_from, g.product_id AS larger_product_id,
          s.product_id AS smaller_product_id
     FROM gone g
@@ -140,17 +140,17 @@ WITH sized AS MATERIALIZED (
 ), x AS (
   SELECT p.*, count(*) OVER (PARTITION BY p.canonical, p.larger, p.smaller) AS stores FROM pairs p
    UNION ALL
-  SELECT l.canonical, NULL, l.unit, l.size, s.size, l.amount, s.amount, round(l.regular, 2), round(s.regular, 2), l.until, s.from_at, NULL, NULL, 0
+  SELECT l.canonical, NULL, l.currency, l.unit, l.size, s.size, l.amount, s.amount, round(l.regular, 2), round(s.regular, 2), l.until, s.from_at, NULL, NULL, 0
     FROM larger l
     JOIN after s ON s.canonical = l.canonical AND s.unit = l.unit AND s.currency = l.currency AND s.amount < l.amount AND s.amount * 2 > l.amount
    WHERE s.from_at BETWEEN l.until - interval '14 days' AND l.until + interval '30 days' AND s.regular * l.amount > l.regular * s.amount * 1.01
      AND NOT EXISTS (SELECT FROM pairs p WHERE p.canonical = l.canonical AND p.larger = l.size)
 )
-INSERT INTO analytics_shrinkflation_stats (run_id, place, canonical_product_id, brand_id, category, dispensary_id, state, stores, unit, larger, smaller,
+INSERT INTO analytics_shrinkflation_stats (run_id, place, canonical_product_id, brand_id, category, dispensary_id, state, currency, stores, unit, larger, smaller,
        larger_price, smaller_price, larger_until, smaller_from, larger_product_id, smaller_product_id, size_change, unit_price_change)
 SELECT %(run)s::bigint, row_number() OVER (ORDER BY x.stores DESC, x.canonical, x.larger, x.smaller_price / x.smaller_amount * x.larger_amount / x.larger_price DESC,
-                                           x.dispensary_id),
-       x.canonical, c.brand_id, c.category, x.dispensary_id, s.state, x.stores, x.unit, x.larger, x.smaller, x.larger_price, x.smaller_price,
+                                           x.dispensary_id, x.currency DESC),
+       x.canonical, c.brand_id, c.category, x.dispensary_id, s.state, x.currency, x.stores, x.unit, x.larger, x.smaller, x.larger_price, x.smaller_price,
        x.larger_until, x.smaller_from, x.larger_product_id, x.smaller_product_id, round(x.smaller_amount / x.larger_amount - 1, 4),
        round(x.smaller_price / x.smaller_amount * x.larger_amount / x.larger_price - 1, 4)
   FROM x

@@ -134,7 +134,12 @@ class BasketStore(Struct, kw_only=True, frozen=True):
 class CheapestBasket(Struct, kw_only=True, frozen=True):
     """The cheapest ways to buy all items near a place."""
 
-    currency: Annotated[str | None, doc("USD or CAD, of the nearest store; null if there is no store.")]
+    currency: Annotated[
+        str | None,
+        doc(
+            "USD or CAD, of the nearest store whose menu is not stale; all prices are in it. Null if there is no store."
+        ),
+    ]
     compared_stores: Annotated[int, doc("Stores whose offers are compared, a shop on two platforms once.")]
     stale_stores: Annotated[
         int, doc("Menus left out because they were not crawled for more than twice their interval.")
@@ -216,8 +221,8 @@ async def find_cheapest_basket(
     """The cheapest baskets of these items in the circle; `medical`: prices for patients as well. Raises InvalidField for a product
     that does not exist or is offered in several sizes."""
     near = await fetch_all(conn, _q.stores_near, circle._asdict(), prepare=False)
-    currency = near[0]["currency"] if near else None
     fresh = [store for store in near if not store["is_stale"]]
+    currency = next((store["currency"] for store in [*fresh, *near]), None)
     same = [store for store in fresh if store["currency"] == currency]
     stores = {store["dispensary_id"]: store for store in same[:MOST_STORES]}
     products = await _read_products(conn, wants)
@@ -433,7 +438,7 @@ def _store(place: _Place, wants: Sequence[Want]) -> BasketStore:
 
 ROW_FIELDS = (
     "basket", "dispensary_id", "store", "miles", "item", "product_id", "canonical_product_id", "name", "option", "size", "quantity",
-    "price", "cost", "medical", "crawled_at",
+    "currency", "price", "cost", "medical", "crawled_at",
 )  # fmt: skip
 
 
@@ -444,6 +449,6 @@ def basket_rows(found: CheapestBasket) -> list[dict[str, Any]]:
         one: Basket | None = getattr(found, name)
         for stop in one.stops if one else ():
             for line in stop.lines:
-                row = {"basket": name, **structs.asdict(stop), **structs.asdict(line)}
+                row = {"basket": name, "currency": found.currency, **structs.asdict(stop), **structs.asdict(line)}
                 rows.append({field: row[field] for field in ROW_FIELDS})
     return rows

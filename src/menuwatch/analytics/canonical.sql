@@ -118,9 +118,8 @@ SELECT %(run)s::bigint, row_number() OVER (ORDER BY x.all_states DESC, x.state, 
         AND k.state IS NOT DISTINCT FROM x.state;
 
 -- name: fill_dispersion
--- Of prices of one size at three places at least, without those that have a fault. Currencies are not compared: all states together are
--- those with the currency of the most places.
-WITH g AS (
+-- Of prices of one size at three places at least, without those that have a fault. All states together are one group by currency.
+WITH x AS (
   SELECT grouping(state) = 1 AS all_states, state, currency, canonical, size, count(*) FILTER (WHERE fault IS NULL) AS locations,
          count(*) FILTER (WHERE fault = 'stale') AS stale, count(*) FILTER (WHERE fault = 'implausible') AS implausible,
          min(price) FILTER (WHERE fault IS NULL) AS min, max(price) FILTER (WHERE fault IS NULL) AS max,
@@ -130,13 +129,11 @@ WITH g AS (
          (array_agg(dispensary_id ORDER BY price DESC, place) FILTER (WHERE fault IS NULL))[1] AS dearest
     FROM priced GROUP BY GROUPING SETS ((currency, canonical, size), (state, currency, canonical, size))
   HAVING count(*) FILTER (WHERE fault IS NULL) >= 3
-), x AS (
-  SELECT DISTINCT ON (all_states, state, canonical, size) * FROM g ORDER BY all_states, state, canonical, size, locations DESC, currency DESC
 )
 INSERT INTO analytics_dispersion_stats (run_id, place, gap_place, all_states, state, canonical_product_id, size, brand_id, category, currency,
        locations, stale_locations, implausible_locations, min, p25, median, p75, max, mean, cv, cheapest_dispensary_id, dearest_dispensary_id)
-SELECT %(run)s::bigint, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.locations DESC, x.canonical, x.size),
-       row_number() OVER (ORDER BY x.all_states DESC, x.state, x.max / x.min DESC, x.max - x.min DESC, x.canonical, x.size), x.all_states, x.state,
+SELECT %(run)s::bigint, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.locations DESC, x.canonical, x.size, x.currency DESC),
+       row_number() OVER (ORDER BY x.all_states DESC, x.state, x.max / x.min DESC, x.max - x.min DESC, x.canonical, x.size, x.currency DESC), x.all_states, x.state,
        x.canonical, x.size, c.brand_id, c.category, x.currency, x.locations, x.stale, x.implausible, x.min, round(x.q[1]::numeric, 4), round(x.q[2]::numeric, 4),
        round(x.q[3]::numeric, 4), x.max, round(x.mean, 4), round(x.deviation / x.mean, 4), x.cheapest, x.dearest
   FROM x JOIN canonical_product_brands c ON c.canonical_product_id = x.canonical;

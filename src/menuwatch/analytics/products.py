@@ -29,11 +29,12 @@ IMPLAUSIBLE = 5
 
 
 class PriceSpread(Struct, kw_only=True, frozen=True):
-    """What locations ask for one size now, in its currency, specials included. A shop on two platforms counts once."""
+    """What locations ask for one size now, in one currency, specials included. A shop on two platforms counts once."""
 
     size: Annotated[
         str | None, doc("Size, for example `3.5 g`; null for options without one, which are not comparable.")
     ]
+    currency: Annotated[str, doc("USD or CAD; each has a row of its own.")]
     locations: int
     min: Decimal | None
     max: Decimal | None
@@ -55,7 +56,7 @@ class CanonicalProductRow(Struct, kw_only=True, frozen=True):
     strain: str | None
     listings: Annotated[int, doc("Listings that are matched to it, in stock or not.")]
     stores: Annotated[int, doc("Stores with such listings.")]
-    sizes: Annotated[list[PriceSpread], doc("Prices of each size that can be bought now.")]
+    sizes: Annotated[list[PriceSpread], doc("Prices of each size that can be bought now, by currency.")]
 
 
 class CanonicalOffer(Struct, kw_only=True, frozen=True):
@@ -156,10 +157,10 @@ async def get_canonical_product(
     if row is None:
         raise NotFound(f"canonical product {number} does not exist")
     offers = (await _offers(conn, [row["id"]], None if state is None else [state], circle))[row["id"]]
-    spreads = {spread.size: spread for spread in _spreads(offers)}
+    spreads = {(spread.size, spread.currency): spread for spread in _spreads(offers)}
     shown = []
     for offer in offers:
-        spread = spreads.get(offer["size"])
+        spread = spreads.get((offer["size"], offer["currency"]))
         cheap = False
         if offer["counted"] and spread is not None and spread.p25 is not None and spread.median is not None:
             cheap = offer["price"] <= spread.p25 and offer["price"] < spread.median
@@ -193,20 +194,21 @@ async def _offers(
 
 
 def _spreads(offers: Sequence[Row]) -> list[PriceSpread]:
-    prices: dict[str, list[Decimal]] = defaultdict(list)
+    prices: dict[tuple[str, str], list[Decimal]] = defaultdict(list)
     for offer in offers:
         if offer["counted"]:
-            prices[offer["size"]].append(offer["price"])
-    return [spread_of(size, values) for size, values in sorted(prices.items(), key=lambda one: (-len(one[1]), one[0]))]
+            prices[offer["size"], offer["currency"]].append(offer["price"])
+    return [spread_of(*key, values) for key, values in sorted(prices.items(), key=lambda one: (-len(one[1]), one[0]))]
 
 
-def spread_of(size: str, prices: Sequence[Decimal]) -> PriceSpread:
-    """The spread of the prices of one size, of one location each. Pure."""
+def spread_of(size: str, currency: str, prices: Sequence[Decimal]) -> PriceSpread:
+    """The spread of the prices of one size in one currency, of one location each. Pure."""
     enough = len(prices) >= LEAST
     quartiles = [round(quantile(prices, share), 4) if enough else None for share in (1, 2, 3)]
     numbers = [float(price) for price in prices]
     return PriceSpread(
         size=size,
+        currency=currency,
         locations=len(prices),
         min=min(prices),
         max=max(prices),

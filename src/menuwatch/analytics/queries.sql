@@ -164,15 +164,16 @@ SELECT p.id, p.dispensary_id, p.category_canon, coalesce(jsonb_array_length(p.sp
  WHERE p.last_seen_at IS NULL AND p.stock_status <> 'oos' AND v.stock_status IS DISTINCT FROM 'oos';
 
 -- name: fill_prices
+-- All states together are one group by currency.
 WITH g AS (
-  SELECT o.dispensary_id, s.state, o.category, count(DISTINCT o.product_id) FILTER (WHERE o.grams > 0 AND o.effective > 0) AS products,
+  SELECT o.dispensary_id, s.state, currency_of(s.state) AS currency, o.category, count(DISTINCT o.product_id) FILTER (WHERE o.grams > 0 AND o.effective > 0) AS products,
          count(*) FILTER (WHERE o.grams > 0 AND o.effective > 0) AS options,
          count(*) FILTER (WHERE o.grams IS NULL) AS without_weight,
          count(*) FILTER (WHERE o.grams > 0 AND o.effective IS NULL) AS without_price
     FROM offers o JOIN analytics_store_stats s ON s.run_id = %(run)s::bigint AND s.dispensary_id = o.dispensary_id
    GROUP BY o.dispensary_id, s.state, o.category
 ), c AS (
-  SELECT grouping(g.state) = 1 AS all_states, g.state, g.category, sum(g.products) AS products, sum(g.options) AS options,
+  SELECT grouping(g.state) = 1 AS all_states, g.state, g.currency, g.category, sum(g.products) AS products, sum(g.options) AS options,
          sum(g.without_weight) AS without_weight, sum(g.without_price) AS without_price,
          count(*) FILTER (WHERE g.options > 0) AS stores, count(*) FILTER (WHERE g.options > 0 AND s.is_stale) AS stale_stores,
          count(*) FILTER (WHERE g.options > 0 AND s.is_partial) AS partial,
@@ -180,9 +181,9 @@ WITH g AS (
          coalesce(sum(s.succeeded) FILTER (WHERE g.options > 0), 0) AS succeeded,
          min(s.last_crawled_at) FILTER (WHERE g.options > 0) AS oldest_crawl_at
     FROM g JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = g.dispensary_id
-   GROUP BY GROUPING SETS ((g.category), (g.state, g.category))
+   GROUP BY GROUPING SETS ((g.currency, g.category), (g.currency, g.state, g.category))
 ), x AS (
-  SELECT grouping(s.state) = 1 AS all_states, s.state, o.category,
+  SELECT grouping(s.state) = 1 AS all_states, s.state, currency_of(s.state) AS currency, o.category,
          count(o.regular) AS regular_n,
          percentile_cont('{0.1,0.5,0.9}'::double precision[]) WITHIN GROUP (ORDER BY o.regular / o.grams) AS regular,
          avg(o.regular / o.grams) AS regular_mean, count(o.effective) AS effective_n,
@@ -190,14 +191,15 @@ WITH g AS (
          avg(o.effective / o.grams) AS effective_mean
     FROM offers o JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = o.dispensary_id
    WHERE o.grams > 0 AND o.effective > 0
-   GROUP BY GROUPING SETS ((o.category), (s.state, o.category))
+   GROUP BY GROUPING SETS ((currency_of(s.state), o.category), (currency_of(s.state), s.state, o.category))
 ), k AS (
-  SELECT grouping(state) = 1 AS all_states, state, count(*) AS known FROM analytics_store_stats WHERE run_id = %(run)s GROUP BY GROUPING SETS ((), (state))
+  SELECT grouping(state) = 1 AS all_states, state, currency_of(state) AS currency, count(*) AS known
+    FROM analytics_store_stats WHERE run_id = %(run)s GROUP BY GROUPING SETS ((currency_of(state)), (currency_of(state), state))
 )
-INSERT INTO analytics_price_stats (run_id, place, all_states, state, category, products, options, without_weight, without_price, regular_n, regular_p10,
+INSERT INTO analytics_price_stats (run_id, place, all_states, state, currency, category, products, options, without_weight, without_price, regular_n, regular_p10,
        regular_median, regular_p90, regular_mean, effective_n, effective_p10, effective_median, effective_p90, effective_mean, stores, stale_stores, partial,
        known_stores, scheduled, succeeded, oldest_crawl_at)
-SELECT %(run)s, row_number() OVER (ORDER BY c.all_states DESC, c.state, c.category), c.all_states, c.state, c.category, c.products, c.options,
+SELECT %(run)s, row_number() OVER (ORDER BY c.all_states DESC, c.state, c.currency DESC, c.category), c.all_states, c.state, c.currency, c.category, c.products, c.options,
        c.without_weight, c.without_price,
        coalesce(x.regular_n, 0), round(x.regular[1]::numeric, 4), round(x.regular[2]::numeric, 4), round(x.regular[3]::numeric, 4),
        round(x.regular_mean::numeric, 4),
@@ -205,8 +207,9 @@ SELECT %(run)s, row_number() OVER (ORDER BY c.all_states DESC, c.state, c.catego
        round(x.effective_mean::numeric, 4),
        c.stores, c.stale_stores, c.partial, k.known, c.scheduled, c.succeeded, c.oldest_crawl_at
   FROM c
-  LEFT JOIN x ON x.all_states = c.all_states AND x.state IS NOT DISTINCT FROM c.state AND x.category IS NOT DISTINCT FROM c.category
-  JOIN k ON k.all_states = c.all_states AND k.state IS NOT DISTINCT FROM c.state;
+  LEFT JOIN x ON x.all_states = c.all_states AND x.state IS NOT DISTINCT FROM c.state AND x.currency = c.currency
+             AND x.category IS NOT DISTINCT FROM c.category
+  JOIN k ON k.all_states = c.all_states AND k.state IS NOT DISTINCT FROM c.state AND k.currency = c.currency;
 
 -- name: fill_discounts
 WITH p AS (

@@ -16,6 +16,9 @@ _State = Annotated[str | None, doc("Two-letter state; null if unknown or not gro
 _Category = Annotated[str | None, doc("Canonical category; null if unknown or not grouped by category.")]
 _BrandName = Annotated[str | None, doc("Null for products without a brand.")]
 
+_Currency = Annotated[
+    str, doc("USD, or CAD at stores in Canada. Nothing is converted: all states together have a row for each currency.")
+]
 _BrandId = Annotated[int | None, doc("Id of the canonical brand; null if menus name none, or not grouped by brand.")]
 
 
@@ -113,10 +116,11 @@ _Distribution = Annotated[Raw, json_of(Distribution)]
 
 
 class PricePerGram(Struct, kw_only=True, frozen=True):
-    """Price per gram of products on offer in one category, in the currency of the stores; that of all states is not converted."""
+    """Price per gram of products on offer in one category."""
 
     all_states: bool
     state: _State
+    currency: _Currency
     category: _Category
     products: Annotated[int, doc("Products with such options.")]
     options: Annotated[int, doc("Options with a price and a known weight.")]
@@ -305,7 +309,7 @@ class PriceDispersion(Struct, kw_only=True, frozen=True):
     brand: _BrandName
     category: _Category
     size: Annotated[str, doc("Size as it is written everywhere, for example `3.5 g`.")]
-    currency: Annotated[str, doc("USD or CAD; all states together are those with the currency of the most locations.")]
+    currency: _Currency
     locations: Annotated[int, doc("Locations that offer it and are compared, three at least.")]
     stale_locations: Annotated[
         int,
@@ -364,6 +368,7 @@ class CheckedSpecial(Struct, kw_only=True, frozen=True):
     category: _Category
     brand_id: _BrandId
     brand: _BrandName
+    currency: Annotated[str, doc("Currency of the prices: USD, or CAD at stores in Canada.")]
     price: Annotated[Decimal, doc("Price of the special.")]
     regular: Annotated[Decimal, doc("Regular price according to the menu.")]
     stated_saving: Annotated[Decimal, doc("Saving according to the menu, 0 to 1.")]
@@ -435,6 +440,12 @@ class Shrinkflation(Struct, kw_only=True, frozen=True):
     ]
     store: Annotated[str | None, doc("Name of the store; null for evidence over stores.")]
     state: _State
+    currency: Annotated[
+        str,
+        doc(
+            "Currency of the prices: USD, or CAD at stores in Canada; evidence over stores is of those with one currency."
+        ),
+    ]
     stores: Annotated[int, doc("Stores at which this size took the place of that one; 0 for evidence over stores.")]
     larger: Annotated[str, doc("The size that is on no menu any more.")]
     smaller: Annotated[str, doc("The size in its place.")]

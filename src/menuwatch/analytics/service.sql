@@ -44,7 +44,7 @@ SELECT r.finished_at AS at, r.error FROM (SELECT * FROM analytics_runs WHERE sta
  WHERE r.status = 'failed' AND r.id > coalesce(%(run)s::bigint, 0);
 
 -- name: price_per_gram
-SELECT place, all_states, state, category, products, options, without_weight, without_price,
+SELECT place, all_states, state, currency, category, products, options, without_weight, without_price,
        json_build_object('n', regular_n, 'p10', regular_p10, 'median', regular_median, 'p90', regular_p90, 'mean', regular_mean) AS regular,
        json_build_object('n', effective_n, 'p10', effective_p10, 'median', effective_median, 'p90', effective_p90, 'mean', effective_mean) AS effective,
        {coverage}
@@ -262,7 +262,7 @@ SELECT f.place, f.state, f.location_id, f.dispensary_id, coalesce(l.name, d.name
  ORDER BY f.place LIMIT %(limit)s;
 
 -- name: specials
-SELECT f.place, f.product_id, p.name, nullif(f.size, '') AS size, f.dispensary_id, s.name AS store, f.state, f.category, f.brand_id, f.brand, f.price,
+SELECT f.place, f.product_id, p.name, nullif(f.size, '') AS size, f.dispensary_id, s.name AS store, f.state, f.category, f.brand_id, f.brand, currency_of(f.state) AS currency, f.price,
        f.regular, round(1 - f.price / f.regular, 4) AS stated_saving, f.usual, round(1 - f.price / nullif(f.usual, 0), 4) AS saving, f.verdict, f.score,
        f.observed_days, f.observed_from, f.began_at, f.regular_until, f.checked_at
   FROM analytics_special_stats f
@@ -285,7 +285,7 @@ SELECT f.place, f.all_states, f.state, f.dispensary_id, s.name AS store, f.brand
  ORDER BY f.place LIMIT %(limit)s;
 
 -- name: shrinkflation
-SELECT f.place, f.canonical_product_id, c.name, f.brand_id, b.name AS brand, f.category, f.dispensary_id, s.name AS store, f.state, f.stores, f.larger,
+SELECT f.place, f.canonical_product_id, c.name, f.brand_id, b.name AS brand, f.category, f.dispensary_id, s.name AS store, f.state, f.currency, f.stores, f.larger,
        f.smaller, f.larger_price, f.smaller_price, f.larger_until, f.smaller_from, f.larger_product_id, f.smaller_product_id, f.size_change,
        f.unit_price_change
   FROM analytics_shrinkflation_stats f

@@ -183,7 +183,8 @@ class FieldsQuery(Input):
         # It selects no rows: what takes a query for a filter does not see it. The list itself reads it (responses.py).
         exclude=True,
         max_length=2000,
-        description="Only these members of each item, separated by commas; all of them if omitted.",
+        description="Only these members of each item, separated by commas; all of them if omitted. Items lack the others, also "
+        "those that their schema requires.",
         examples=["id,name"],
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -43,7 +44,7 @@ from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, StoresOpt
 from menuwatch.cli.output import Column, Format, ago, echo, notice, print_json, print_list
 from menuwatch.cli.startup import read, with_system
 from menuwatch.core.errors import Refused
-from menuwatch.core.format import percent, pluralize
+from menuwatch.core.format import money, percent, pluralize
 from menuwatch.db.pool import Connection
 from menuwatch.system import System
 
@@ -470,9 +471,9 @@ def _columns(report: Report, rows: list[dict[str, Any]]) -> list[Column]:
     ranks = {} if report in (Report.STORES, Report.COVERAGE) else {key: rank for rank, (key, _) in enumerate(_COVERAGE)}
     columns = []
     for key, heading in _COLUMNS[report]:
-        value = _TOTALS.get(key, key)
+        value = partial(_money, key) if key in _AMOUNTS else _TOTALS.get(key, key)
         form = _share if key.endswith(("share", "_change")) else _depth if key.startswith("depth_") else None
-        column = Column(heading, value, form, rank=ranks.get(key), align="right" if form else None)
+        column = Column(heading, value, form, rank=ranks.get(key), align="right" if form or key in _AMOUNTS else None)
         if key in ranks or any(column.get(row) is not None for row in rows):
             columns.append(column)
     return columns
@@ -482,6 +483,16 @@ _TOTALS = {
     "where": lambda row: "all" if row.get("all_states") else row.get("state"),
     "what": lambda row: "all" if row.get("all_categories") else row.get("category"),
 }
+
+_AMOUNTS = frozenset({
+    "regular_median", "effective_p10", "effective_median", "effective_p90", "effective_mean", "min", "p25", "median", "p75", "max",
+    "gap", "price", "regular", "usual", "larger_price", "smaller_price",
+})  # fmt: skip
+"""Columns in the currency of the row."""
+
+
+def _money(key: str, row: dict[str, Any]) -> str | None:
+    return None if row[key] is None else money(row[key], row["currency"])
 
 
 def _share(value: Decimal | None) -> str | None:

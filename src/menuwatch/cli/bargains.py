@@ -18,7 +18,7 @@ from menuwatch.cli.options import Commands, Output, check_text, parse_circle
 from menuwatch.cli.output import Column, Format, ago, echo, notice, print_json, print_list
 from menuwatch.cli.startup import read
 from menuwatch.core.errors import Refused
-from menuwatch.core.format import pluralize
+from menuwatch.core.format import money, pluralize
 from menuwatch.db.pool import Connection
 from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, PLACE_FORMS
 from menuwatch.geo.states import parse_state
@@ -30,17 +30,28 @@ app = Commands("Bargains.")
 _BASKETS = (
     ("one_store", "At one store"), ("two_stores", "At two stores at most"), ("any_stores", "At any number of stores")
 )  # fmt: skip
-_LINES = (
-    Column("Store", "store"), Column("Distance", lambda row: distance_of_miles(row["miles"], row["state"])),
-    Column("Item", "item"), Column("Product", "name"),
-    Column("Size", "size"), Column("Quantity", "quantity"), Column("Price", "price"), Column("Cost", "cost"),
-    Column("Crawled", lambda row: ago(row["crawled_at"])),
-)  # fmt: skip
-_STORES = (
-    Column("#", "dispensary_id"), Column("Store", "store"),
-    Column("Distance", lambda row: distance_of_miles(row.miles, row.state)), Column("Items", "items"), Column("Cost", "cost"),
-    Column("Crawled", lambda row: ago(row.crawled_at)), Column("Missing", lambda row: ", ".join(row.missing)),
-)  # fmt: skip
+
+
+def _line_columns(currency: str) -> tuple[Column, ...]:
+    return (
+        Column("Store", "store"), Column("Distance", lambda row: distance_of_miles(row["miles"], row["state"])),
+        Column("Item", "item"), Column("Product", "name"),
+        Column("Size", "size"), Column("Quantity", "quantity"), _money("Price", "price", currency), _money("Cost", "cost", currency),
+        Column("Crawled", lambda row: ago(row["crawled_at"])),
+    )  # fmt: skip
+
+
+def _store_columns(currency: str) -> tuple[Column, ...]:
+    return (
+        Column("#", "dispensary_id"), Column("Store", "store"),
+        Column("Distance", lambda row: distance_of_miles(row.miles, row.state)), Column("Items", "items"),
+        _money("Cost", "cost", currency),
+        Column("Crawled", lambda row: ago(row.crawled_at)), Column("Missing", lambda row: ", ".join(row.missing)),
+    )  # fmt: skip
+
+
+def _money(heading: str, name: str, currency: str) -> Column:
+    return Column(heading, name, lambda amount: money(amount, currency), align="right")
 
 
 @app.command("cheapest-basket")
@@ -81,9 +92,9 @@ def cheapest_basket(
 def _print_baskets(found: CheapestBasket) -> None:
     for name, title in _BASKETS:
         _print_basket(title, getattr(found, name), found.currency)
-    if found.stores:
+    if found.stores and found.currency:
         echo("", "What each store has")
-        print_list(found.stores, _STORES, Format.TABLE)
+        print_list(found.stores, _store_columns(found.currency), Format.TABLE)
     if found.notice:
         notice(found.notice)
     compared = [f"Compared: {pluralize(found.compared_stores, 'store')}."]
@@ -99,18 +110,18 @@ def _print_baskets(found: CheapestBasket) -> None:
 
 
 def _print_basket(title: str, one: Basket | None, currency: str | None) -> None:
-    if one is None:
+    if one is None or currency is None:
         echo("", f"{title}: no store has all items." if title == _BASKETS[0][1] else f"{title}: nothing found.")
         return
-    echo("", f"{title}: {one.cost:,.2f} {currency}")
+    echo("", f"{title}: {money(one.cost, currency)}")
     rows = [structs.asdict(stop) | structs.asdict(line) for stop in one.stops for line in stop.lines]
-    print_list(rows, _LINES, Format.TABLE)
+    print_list(rows, _line_columns(currency), Format.TABLE)
     if one.missing:
         echo(f"Missing: {', '.join(one.missing)}")
 
 
-def _price(one: ObservedPrice | None) -> str | None:
-    return None if one is None else f"{one.price:,.2f}"
+def _price(one: ObservedPrice | None, currency: str) -> str | None:
+    return None if one is None else money(one.price, currency)
 
 
 def _where(one: ObservedPrice) -> str:
@@ -119,8 +130,9 @@ def _where(one: ObservedPrice) -> str:
 
 _LOWEST = (
     Column("#", "canonical_product_id"), Column("Product", "name"), Column("Brand", "brand"), Column("Size", "size"),
-    Column("Stores", "stores"), Column("Now", "now", _price, align="right"),
-    Column("90 days", "lowest_90_days", _price, align="right"), Column("Ever", "lowest_ever", _price, align="right"),
+    Column("Stores", "stores"), Column("Now", lambda row: _price(row.now, row.currency), align="right"),
+    Column("90 days", lambda row: _price(row.lowest_90_days, row.currency), align="right"),
+    Column("Ever", lambda row: _price(row.lowest_ever, row.currency), align="right"),
     Column("At", lambda row: _where(row.lowest_ever)), Column("Since", lambda row: f"{row.observed_from:%Y-%m-%d}"),
 )  # fmt: skip
 

@@ -65,7 +65,7 @@ def glossary() -> str:
     lines = [
         "# Glossary of measures",
         "",
-        "Shares are from 0 to 1. Prices are in the currency of the store. Days are UTC.",
+        "Shares are from 0 to 1. Prices are in the currency of the store and are not converted. Days are UTC.",
         "",
     ]
     seen: set[type[Struct]] = set()

@@ -34,7 +34,8 @@ INSTRUCTIONS = f"""\
 Menuwatch records the menus of cannabis dispensaries: products, prices, stock and potency, and how they change. All tools only read.
 
 A listing (product_id) is one item at one store. A canonical product (canonical_product_id) is the same item over all stores and sizes.
-Search for ids first. States are two letters (NM). Times are UTC. Prices are in the store's currency, USD in the United States.
+Search for ids first. States are two letters (NM). Times are UTC. Prices are in the store's currency, USD or CAD (Canada);
+nothing is converted.
 
 Every answer has:
 - `freshness`: `newest_observed_at` and `oldest_observed_at`, the times of the last crawls of the stores it is about; `refreshed_at`,

@@ -64,8 +64,8 @@ class Around:
         """Empty if it is out of range, or so near that a postcode does not tell."""
         meters = self.nearby.meters_of(store_id) if self.nearby is not None else None
         if meters is None or self._zipcode(store_id) is None:
-            return units.distance(meters, self._state)
-        return units.approximate_distance(meters, self._state) or ""
+            return units.distance(meters, self.state)
+        return units.approximate_distance(meters, self.state) or ""
 
     def _area(self, store_id: int) -> str:
         zipcode = self._zipcode(store_id)
@@ -80,7 +80,7 @@ class Around:
 
     def radius(self, miles: int | None = None) -> str:
         """The radius that is searched, or another one, in words: `25 miles`, in Canada `40 km`."""
-        return units.radius(self.miles if miles is None else miles, self._state)
+        return units.radius(self.miles if miles is None else miles, self.state)
 
     @property
     def has_default_miles(self) -> bool:
@@ -88,7 +88,8 @@ class Around:
         return self.miles == DEFAULT_MILES
 
     @property
-    def _state(self) -> str | None:
+    def state(self) -> str | None:
+        """State or province of the place; None if there is none. It decides the units and the currency that people use there."""
         return self.place.state if self.place is not None else None
 
     @property

@@ -15,7 +15,7 @@ from menuwatch.geo.circle import DEFAULT_MILES
 from menuwatch.site import format as words
 from menuwatch.storefront.page_queries import NearbyStores
 from menuwatch.storefront.search import Order, SearchRequest
-from menuwatch.storefront.search_text import read_text
+from menuwatch.storefront.search_text import read_text, without_sign
 
 SORTS = {
     Order.RELEVANCE: "Best match",
@@ -28,7 +28,7 @@ SORTS = {
 MILES = (5, 10, 25, 50, 100)
 LONGEST = 200
 _MOST_CHOICES = 20
-_PRICE = re.compile(r"\$?\s*(\d{1,6}(?:\.\d{1,2})?|\.\d{1,2})")
+_PRICE = re.compile(r"(\d{1,6}(?:\.\d{1,2})?|\.\d{1,2})")
 _CURSOR = re.compile(r"(-?\d{1,10})\.(\d{1,18})")
 
 
@@ -204,8 +204,8 @@ def _list(params: QueryParams, name: str) -> tuple[str, ...]:
 
 
 def cents(text: str) -> int | None:
-    """A typed price in cents; None if it is invalid."""
-    match = _PRICE.fullmatch(text.replace(",", ""))
+    """A typed price in cents, with or without `$` or `CA$`; None if it is invalid."""
+    match = _PRICE.fullmatch(without_sign(text).replace(",", ""))
     return None if match is None else int(Decimal(match[1]) * 100)
 
 

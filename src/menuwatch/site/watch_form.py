@@ -41,7 +41,7 @@ _FIELDS = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watchable:
     """What a form offers: conditions and channels with their labels, sizes of a product, and one store besides all of them. Not
-    `anywhere`: the alert is about one store."""
+    `anywhere`: the alert is about one store. Price limits are in the currency of `state`."""
 
     action: str
     conditions: Mapping[str, str]
@@ -51,6 +51,7 @@ class Watchable:
     size: str | None = None
     store: Offer | None = None
     anywhere: bool = True
+    state: str | None = None
 
 
 def conditions(*, of_item: bool) -> dict[str, str]:

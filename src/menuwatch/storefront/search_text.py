@@ -30,8 +30,9 @@ _GEAR = re.compile(
 )
 _NUMBER = r"(\d{1,4}(?:\.\d{1,2})?|\.\d{1,2})"
 _AMOUNT = r"(\d{1,5}(?:\.\d{1,2})?)(?!\d|\.\d)"
-_CURRENCY = r"(?:\s*(?:dollars?|bucks?|usd)\b)?"
-_DOLLARS = rf"\$\s*{_AMOUNT}{_CURRENCY}"
+_SIGN = r"(?:\bca?)?\$\s*"
+_CURRENCY = r"(?:\s*(?:dollars?|bucks?|usd|cad)\b)?"
+_DOLLARS = rf"{_SIGN}{_AMOUNT}{_CURRENCY}"
 _UNSIGNED = rf"{_AMOUNT}(?!\s*(?:mg|g|grams?|oz|ounces?|%)\b|%){_CURRENCY}"
 _RANGE = re.compile(rf"{_DOLLARS}\s*(?:-|–|to)\s*(?:{_DOLLARS}|{_UNSIGNED})")
 _UNDER = re.compile(rf"(?:\b(?:under|below|less than|up to|max)|<)\s*(?:{_DOLLARS}|{_UNSIGNED})")
@@ -96,6 +97,11 @@ class _Rest:
         if match is not None:
             self.text = f"{self.text[: match.start()]} {self.text[match.end() :]}"
         return match
+
+
+def without_sign(text: str) -> str:
+    """A typed price without the sign of its currency: `25` for `$25`, `CA$ 25`."""
+    return re.sub(rf"^{_SIGN}", "", text, flags=re.IGNORECASE)
 
 
 def read_text(text: str) -> TextReading:

@@ -813,7 +813,7 @@ class CanonicalProductDetail(Struct, kw_only=True, frozen=True):
     stores: int
     """Stores with such listings."""
     sizes: list[PriceSpread]
-    """Prices of each size that can be bought now."""
+    """Prices of each size that can be bought now, by currency."""
     requested_id: int
     """The id of the request: another one than `id` if it was merged into this product."""
     offers: list[CanonicalOffer]
@@ -837,7 +837,7 @@ class CanonicalProductRow(Struct, kw_only=True, frozen=True):
     stores: int
     """Stores with such listings."""
     sizes: list[PriceSpread]
-    """Prices of each size that can be bought now."""
+    """Prices of each size that can be bought now, by currency."""
 
 
 class Capacity(Struct, kw_only=True, frozen=True):
@@ -997,7 +997,7 @@ class CheapestBasket(Struct, kw_only=True, frozen=True):
     """The cheapest ways to buy all items near a place."""
 
     currency: str | None
-    """USD or CAD, of the nearest store; null if there is no store."""
+    """USD or CAD, of the nearest store whose menu is not stale; all prices are in it. Null if there is no store."""
     compared_stores: int
     """Stores whose offers are compared, a shop on two platforms once."""
     stale_stores: int
@@ -1070,6 +1070,8 @@ class CheckedSpecial(Struct, kw_only=True, frozen=True):
     """Id of the canonical brand; null if menus name none, or not grouped by brand."""
     brand: str | None
     """Null for products without a brand."""
+    currency: str
+    """Currency of the prices: USD, or CAD at stores in Canada."""
     price: Decimal
     """Price of the special."""
     regular: Decimal
@@ -3725,7 +3727,7 @@ class PriceDispersion(Struct, kw_only=True, frozen=True):
     size: str
     """Size as it is written everywhere, for example `3.5 g`."""
     currency: str
-    """USD or CAD; all states together are those with the currency of the most locations."""
+    """USD, or CAD at stores in Canada. Nothing is converted: all states together have a row for each currency."""
     locations: int
     """Locations that offer it and are compared, three at least."""
     stale_locations: int
@@ -3815,13 +3817,13 @@ class PriceIndexDay(Struct, kw_only=True, frozen=True):
 
 
 class PricePerGram(Struct, kw_only=True, frozen=True):
-    """Price per gram of products on offer in one category, in the currency of the stores; that of all states is not
-    converted.
-    """
+    """Price per gram of products on offer in one category."""
 
     all_states: bool
     state: str | None
     """Two-letter state; null if unknown or not grouped by state."""
+    currency: str
+    """USD, or CAD at stores in Canada. Nothing is converted: all states together have a row for each currency."""
     category: str | None
     """Canonical category; null if unknown or not grouped by category."""
     products: int
@@ -3840,13 +3842,15 @@ class PricePerGram(Struct, kw_only=True, frozen=True):
 
 
 class PriceSpread(Struct, kw_only=True, frozen=True):
-    """What locations ask for one size now, in its currency, specials included.
+    """What locations ask for one size now, in one currency, specials included.
 
     A shop on two platforms counts once.
     """
 
     size: str | None
     """Size, for example `3.5 g`; null for options without one, which are not comparable."""
+    currency: str
+    """USD or CAD; each has a row of its own."""
     locations: int
     min: Decimal | None
     max: Decimal | None
@@ -4988,6 +4992,8 @@ class Shrinkflation(Struct, kw_only=True, frozen=True):
     """Name of the store; null for evidence over stores."""
     state: str | None
     """Two-letter state; null if unknown or not grouped by state."""
+    currency: str
+    """Currency of the prices: USD, or CAD at stores in Canada; evidence over stores is of those with one currency."""
     stores: int
     """Stores at which this size took the place of that one; 0 for evidence over stores."""
     larger: str

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Literal
 
 from markupsafe import Markup
@@ -20,7 +21,7 @@ from menuwatch.core.format import duration, money, number, percent, size
 
 Color = Literal["good", "info", "warn", "amber", "bad", "none", "c1", "c2", "c3", "c4", "c5", "c6"]
 """States have the first ones, other series the numbered ones."""
-Unit = Literal["count", "number", "seconds", "percent", "bytes", "money", "canadian_money"]
+Unit = Literal["count", "number", "seconds", "percent", "bytes", "money"]
 
 
 _TEXT: dict[Unit, Callable[[Any], str]] = {
@@ -29,8 +30,6 @@ _TEXT: dict[Unit, Callable[[Any], str]] = {
     "seconds": duration,
     "percent": lambda value: percent(value, 1),
     "bytes": size,
-    "money": money,
-    "canadian_money": lambda value: money(value, "CAD"),
 }
 
 
@@ -52,8 +51,8 @@ class Series:
 class TimeChart:
     """A chart. `id` is unique on the page, `label` its text alternative; `times` are the starts of intervals as long as `step`, or
     moments (None), oldest first. `partial`: the last interval has not ended. A click opens `href`, in which `{from}` and `{to}`
-    stand for the interval. Charts of one `group` share zoom and cursor. Percentages are shares from 0 to 1. `bands`: pairs of
-    series, counted from 1, between which the ground is filled."""
+    stand for the interval. Charts of one `group` share zoom and cursor. Percentages are shares from 0 to 1; amounts of money are in
+    `currency`. `bands`: pairs of series, counted from 1, between which the ground is filled."""
 
     id: str
     label: str
@@ -61,6 +60,7 @@ class TimeChart:
     series: Sequence[Series]
     kind: Literal["lines", "stack"] = "lines"
     unit: Unit = "count"
+    currency: str = "USD"
     step: timedelta | None = None
     partial: bool = True
     href: str = ""
@@ -90,7 +90,10 @@ class TimeChart:
             ],
             "step": None if self.step is None else int(self.step.total_seconds()),
             "partial": self.partial and self.step is not None,
-            **{name: getattr(self, name) for name in ("kind", "unit", "href", "group", "height", "zero", "bands")},
+            **{
+                name: getattr(self, name)
+                for name in ("kind", "unit", "currency", "href", "group", "height", "zero", "bands")
+            },
         }
 
     @property
@@ -99,7 +102,7 @@ class TimeChart:
         short = self.step is not None and self.step >= timedelta(minutes=1)
         pattern = "%Y-%m-%d" if not self.zoned else "%Y-%m-%d %H:%M" if short else "%Y-%m-%d %H:%M:%S"
         kind = "" if not self.zoned else "to-minute" if short else "to-second"
-        text = _TEXT[self.unit]
+        text = partial(money, currency=self.currency) if self.unit == "money" else _TEXT[self.unit]
         found = []
         for n, time in enumerate(self.times):
             values = ["–" if one.values[n] is None else text(one.values[n]) for one in self.series]

@@ -68,10 +68,7 @@ _OUT = (
     _Column("Hours in", "in_hours", "hours"),
     _Column("Share out", "out_share", "share"),
 )
-_BASIS = (
-    _Column("Stores", "coverage.stores"), _Column("Known stores", "coverage.known_stores"), _Column("Partial", "coverage.partial"),
-    _Column("Success", "coverage.share", "share"),
-)  # fmt: skip
+_BASIS = (_Column("Stores", "coverage", "stores"), _Column("Success", "coverage.share", "share"))
 _PARTIAL = _Column("Partial", "coverage.partial", "flag")
 _CRAWLS = (
     _Column("Scheduled", "coverage.scheduled"),
@@ -93,9 +90,8 @@ _VERDICTS = (
 _LEFT_OUT = _Column("Left out", "stale_locations", "left_out")
 REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
     Report.PRICES: ("Price per gram", (
-        _STATE, _CATEGORY, _Column("Products", "products"), _Column("Median", "effective.median", "money"),
-        _Column("10th percentile", "effective.p10", "money"), _Column("90th percentile", "effective.p90", "money"),
-        _Column("Median before specials", "regular.median", "money"), _Column("Without weight", "without_weight"), *_BASIS,
+        _STATE, _CATEGORY, _Column("Products", "products", "weighed"), _Column("Median", "effective", "spread"),
+        _Column("Before specials", "regular", "spread"), *_BASIS,
     )),
     Report.DISCOUNTS: ("Discounts", (
         _STATE, _CATEGORY, _Column("Products", "products"), _Column("On special", "on_special"),

@@ -296,7 +296,8 @@ def price_chart(series: PriceSeries, now: datetime, currency: str = "USD") -> Ti
             Series("Price", costs, "info", steps=True),
             Series("Out of stock", out, "bad", steps=True, fill=True),
         ],
-        unit="canadian_money" if currency == "CAD" else "money",
+        unit="money",
+        currency=currency,
         height=280,
         bands=[(1, 2)],
     )

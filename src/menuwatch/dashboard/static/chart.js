@@ -16,17 +16,20 @@
     return `${at && Math.abs(count) < 100 ? +count.toFixed(1) : Math.round(count)} ${units[at]}`;
   }
   const number = (value) => value.toLocaleString("en", { maximumFractionDigits: 2 });
-  const money = (sign) => ({ axis: (value) => `${sign}${number(value)}`, full: (value) => `${sign}${value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 })}` });
+  function money(currency) {
+    const written = (least) => new Intl.NumberFormat("en-US", { style: "currency", currency, minimumFractionDigits: least, maximumFractionDigits: 2 }).format;
+    return { axis: written(0), full: written(2) };
+  }
   const percent = (value) => `${+(value * 100).toFixed(1)} %`;
   // How values are written beside the axis and in full, and the steps that the axis may take.
   const UNITS = {
     count: { axis: (value) => (Math.abs(value) < 10000 ? number(value) : compact.format(value)), full: number, steps: [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7, 8].map((e) => n * 10 ** e)).sort((a, b) => a - b) },
     number: { axis: number, full: number },
-    money: money("$"), canadian_money: money("CA$"),
     seconds: { axis: span, full: span, steps: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000] },
     percent: { axis: percent, full: percent },
     bytes: { axis: bytes, full: bytes },
   };
+  const unitOf = (given) => (given.unit === "money" ? money(given.currency) : UNITS[given.unit]);
 
   // In the zone that is chosen for all times of the pages, the year first. Intervals of a day are days of UTC.
   const local = (given) => zone.local && !(given.step >= 86400);
@@ -86,7 +89,7 @@
           if (box.hidden) return;
           const visible = given.series.map((one, n) => [one, n]).filter(([, n]) => plot.series[order.indexOf(n) + 1].show);
           const values = visible.map(([one]) => one.values[at]);
-          const full = UNITS[given.unit].full;
+          const { full } = unitOf(given);
           box.replaceChildren(line(when(given, given.times[at])), ...visible.map(([one], n) => line(one.label, one.color, values[n] == null ? "–" : full(values[n]))));
           if (given.partial && at === given.times.length - 1) box.append(line("Incomplete: this interval has not ended."));
           if (given.href) box.append(line("Click to list the tasks."));
@@ -130,7 +133,7 @@
   const bounds = (given) => ({ min: given.times[0], max: given.times.at(-1) + (given.step ?? 0) });
 
   function options(box, given, order) {
-    const unit = UNITS[given.unit];
+    const unit = unitOf(given);
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") }, font: "12px Inter, system-ui, sans-serif" };
     const group = given.group || box.id;
     const bars = uPlot.paths.bars({ size: [0.86, 60], align: 1 }), stepped = uPlot.paths.stepped({ align: 1 });

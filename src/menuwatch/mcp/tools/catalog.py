@@ -229,6 +229,7 @@ class HistoryOf(Struct, kw_only=True, frozen=True):
     brand_name: str | None
     dispensary_id: int
     store: str
+    currency: Annotated[str, doc("Currency of the prices: USD, or CAD at stores in Canada.")]
 
 
 def _span(since: str | None, until: str | None) -> Span:

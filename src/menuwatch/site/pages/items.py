@@ -101,6 +101,7 @@ async def page(request: Request, conn: Connection, address: str, *, form: FormIn
             sizes=[one.size for one in sizes if one.size is not None],
             size=size,
             store=shown,
+            state=place.state or (shown.state if shown else None),
         ),
         "miles": MILES,
         "similar": await page_queries.list_similar(conn, item, 4),

@@ -29,7 +29,7 @@ from menuwatch.storefront.search import (
     list_brands,
     search,
 )
-from menuwatch.storefront.search_text import cities, places
+from menuwatch.storefront.search_text import cities, places, without_sign
 from menuwatch.web.dependencies import ReadConn
 
 router = APIRouter()
@@ -72,6 +72,7 @@ async def search_page(request: Request, conn: ReadConn) -> Response:
     async with partitions.patience(conn, lock_seconds=_PATIENCE_SECONDS, statement_seconds=_PATIENCE_SECONDS):
         results = await search(conn, search_request, order=asked.sort, after=asked.after, limit=_ON_PAGE)
     brand_names = {brand["slug"]: brand["name"] for brand in brands}
+    sign = words.sign(store.state if store is not None else place.state)
     context: dict[str, Any] = {
         "asked": asked,
         "place": place,
@@ -81,8 +82,9 @@ async def search_page(request: Request, conn: ReadConn) -> Response:
         "stores": stores,
         "results": results,
         "heading": _heading(asked, store, brand_names),
-        "facets": _facets(asked, results.counts, brand_names),
-        "chips": _chips(asked, brand_names, store, place),
+        "facets": _facets(asked, results.counts, brand_names, sign),
+        "chips": _chips(asked, brand_names, store, place, sign),
+        "sign": sign,
         "sorts": [
             Option(label=label, items=None, link=asked.link(sort=order), chosen=asked.sort is order)
             for order, label in SORTS.items()
@@ -139,8 +141,10 @@ def _heading(asked: SearchQuery, store: ListedStore | None, brands: dict[str, st
     return f"{said} at {store.name}" if store is not None else said
 
 
-def _chips(asked: SearchQuery, brands: dict[str, str], store: ListedStore | None, place: screen.Around) -> list[Option]:
-    """Active filters, each with the URL that removes it."""
+def _chips(
+    asked: SearchQuery, brands: dict[str, str], store: ListedStore | None, place: screen.Around, sign: str
+) -> list[Option]:
+    """Active filters, each with the URL that removes it; prices with the `sign` of their currency."""
     found: list[tuple[str, str]] = []
     if store is not None:
         found.append((store.name, asked.link(store=None)))
@@ -154,9 +158,10 @@ def _chips(asked: SearchQuery, brands: dict[str, str], store: ListedStore | None
     if asked.special:
         found.append(("On special", asked.link(special=False)))
     if (asked.low or asked.high) and not (asked.error("min") or asked.error("max")):
-        found.append((_range(asked.low, asked.high, "$", ""), asked.link(low="", high="")))
+        low, high = without_sign(asked.low), without_sign(asked.high)
+        found.append((_range(low, high, sign, ""), asked.link(low="", high="")))
     if asked.gram and not asked.error("gram"):
-        found.append((f"up to ${asked.gram.lstrip('$')} per gram", asked.link(gram="")))
+        found.append((f"up to {sign}{without_sign(asked.gram)} per gram", asked.link(gram="")))
     if (asked.thc_low or asked.thc_high) and not (asked.error("thc_min") or asked.error("thc_max")):
         found.append((f"THC {_range(asked.thc_low, asked.thc_high, '', ' %')}", asked.link(thc_low="", thc_high="")))
     if place.place is not None:
@@ -165,13 +170,15 @@ def _chips(asked: SearchQuery, brands: dict[str, str], store: ListedStore | None
 
 
 def _range(low: str, high: str, before: str, after: str) -> str:
-    low, high = low.lstrip("$").rstrip("% "), high.lstrip("$").rstrip("% ")
+    low, high = low.rstrip("% "), high.rstrip("% ")
     if low and high:
         return f"{before}{low}–{before}{high}{after}"
     return f"under {before}{high}{after}" if high else f"{before}{low}{after} and more"
 
 
-def _facets(asked: SearchQuery, counts: ResultCounts, brands: dict[str, str]) -> list[tuple[str, list[Option]]]:
+def _facets(
+    asked: SearchQuery, counts: ResultCounts, brands: dict[str, str], sign: str
+) -> list[tuple[str, list[Option]]]:
     """Facets with their options. Selected options stay listed even without results."""
     got = {name: {one.value: one for one in choices} for name, choices in counts.facets.items()}
     order = list(words.CATEGORIES)
@@ -194,7 +201,7 @@ def _facets(asked: SearchQuery, counts: ResultCounts, brands: dict[str, str]) ->
                    link=asked.link(category="" if asked.category == one else one))
             for one in categories
         ]),
-        ("Price", _steps(asked, got.get("price", {}), PRICE_STEPS, ("low", "high"), lambda step: f"${step // 100}")),
+        ("Price", _steps(asked, got.get("price", {}), PRICE_STEPS, ("low", "high"), lambda step: f"{sign}{step // 100}")),
         ("Size", [
             Option(label=one, items=n("size", one), chosen=one in asked.sizes, link=asked.toggled("sizes", one))
             for one in sizes

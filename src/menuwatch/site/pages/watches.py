@@ -67,6 +67,8 @@ class Group:
     about: str
     anywhere: bool
     place: screen.Around
+    state: str | None
+    """The store's, or else that of the place."""
     given: dict[str, Any]
 
 
@@ -76,27 +78,27 @@ async def _group(request: Request, conn: Connection) -> Group:
     asked = SearchQuery.parse(params)
     place = await screen.around(conn, asked.near, asked.within)
     store = await page_queries.get_store(conn, asked.store) if asked.store is not None else None
+    state = store.state if store is not None else place.state
     match params.get("of"):
         case "brand":
             brand = await page_queries.get_brand(conn, (asked.brands or ("",))[0])
             if brand is not None:
-                return Group(
-                    about=f"products of {brand['name']}", anywhere=True, place=place, given={"brand_id": brand["id"]}
-                )
+                about, given = f"products of {brand['name']}", {"brand_id": brand["id"]}
+                return Group(about=about, anywhere=True, place=place, state=place.state, given=given)
         case "store":
             if store is not None:
                 about = f"products at {store.name}"
-                return Group(about=about, anywhere=False, place=place, given={"store_id": store.id})
+                return Group(about=about, anywhere=False, place=place, state=state, given={"store_id": store.id})
         case "search":
             query = replace(asked, near="", within=DEFAULT_MILES, sort=Order.RELEVANCE, after=None, store=None)
             brands = [brand["id"] for brand in await list_brands(conn, asked.brands)]
             if query.narrowed or query.q or store is not None:
                 search = await watches.watched_search(conn, query.link(), query.request(brands=brands))
-                about = f"products matching {watch_words.searched(query.link())}" + (
+                about = f"products matching {watch_words.searched(query.link(), state)}" + (
                     f" at {store.name}" if store else ""
                 )
                 given = {"search": search, "store_id": store.id if store is not None else None}
-                return Group(about=about, anywhere=store is None, place=place, given=given)
+                return Group(about=about, anywhere=store is None, place=place, state=state, given=given)
     raise NotFound("Nothing to be notified about. Search for a product, a brand or a store first:")
 
 
@@ -128,6 +130,7 @@ async def _new(request: Request, group: Group, form: FormInput) -> Response:
             condition="new_deal",
             channels=watch_form.channels(settings),
             anywhere=group.anywhere,
+            state=group.state,
         ),
     }
     return screen.render(request, "alert_new.html", context, status=200 if form.ok else 422, keep=False)

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from menuwatch.core import format as text_format
 from menuwatch.core.format import pluralize
 from menuwatch.geo import units
+from menuwatch.storefront.search_text import without_sign
 from menuwatch.storefront.watches.model import CONDITIONS, Event, Named, Watch
 
 _MOST_LINES = 40
@@ -40,15 +41,21 @@ def called(item: str, most: int = 120) -> str:
     return one_line(", ".join(part.strip() for part in name.split("|") if part.strip()) or name, most)
 
 
-def money(amount: Any, facts: Mapping[str, Any] | None = None) -> str:
+def money(amount: Any, facts: Mapping[str, Any]) -> str:
     """`$12.50`; `CA$12.50` where the store of the facts is in Canada."""
-    state = ((facts or {}).get("store") or {}).get("state")
+    state = (facts.get("store") or {}).get("state")
     return "no price" if amount is None else text_format.money(Decimal(str(amount)), units.currency(state))
+
+
+def _state(watch: Watch, named: Named) -> str | None:
+    """The state or province in whose currency the watch's own amounts are."""
+    return units.state_of(watch.place) if watch.place is not None else named.state
 
 
 def describe(watch: Watch, named: Named) -> str:
     """The condition of the watch, as in `Blue Dream gets cheaper within 25 miles of Phoenix`, `a product of Wyld is on special`."""
-    verb = CONDITIONS[watch.condition].verb.format(amount=money(watch.amount))
+    amount = text_format.money(watch.amount, units.currency(_state(watch, named)))
+    verb = CONDITIONS[watch.condition].verb.format(amount=amount)
     return f"{what(watch, named)} {verb}{where(watch, named)}"
 
 
@@ -59,18 +66,21 @@ def what(watch: Watch, named: Named) -> str:
         return f"{called(named.item or 'a product that is no longer listed')}{size}"
     if watch.subject == "brand":
         return f"a product of {one_line(named.brand or 'a brand that is no longer listed')}"
-    return f"a product matching {searched(watch.query or '')}" if watch.subject == "search" else "a product"
+    if watch.subject == "search":
+        return f"a product matching {searched(watch.query or '', _state(watch, named))}"
+    return "a product"
 
 
-def searched(query: str) -> str:
-    """A search by its words and filters: `“blue dream” (flower, 3.5 g, up to $30)`."""
-    text, said = "", []
+def searched(query: str, state: str | None) -> str:
+    """A search by its words and filters, with the currency of that state: `“blue dream” (flower, 3.5 g, up to $30)`."""
+    text, said, sign = "", [], text_format.currency_sign(units.currency(state))
     for name, value in parse_qsl(query.partition("?")[2] or query):
         plain = one_line(value, 60)
         if name == "q":
             text = f"“{plain}”"
         else:
-            said.append(_FILTERS.get(name, "{}").format(plain.lstrip("$") if name in ("min", "max", "gram") else plain))
+            shown = without_sign(plain) if name in ("min", "max", "gram") else plain
+            said.append(_FILTERS.get(name, "{}").format(shown, sign=sign))
     filters = ", ".join(said)
     return f"{text} ({filters})" if text and filters else text or filters or "all products"
 
@@ -78,9 +88,9 @@ def searched(query: str) -> str:
 _FILTERS = {
     "stock": "in stock",
     "special": "on special",
-    "min": "from ${}",
-    "max": "up to ${}",
-    "gram": "up to ${} per gram",
+    "min": "from {sign}{}",
+    "max": "up to {sign}{}",
+    "gram": "up to {sign}{} per gram",
     "thc_min": "THC from {}%",
     "thc_max": "THC up to {}%",
 }
@@ -103,9 +113,10 @@ def headline(watch: Watch, named: Named, facts: Mapping[str, Any]) -> str:
         return _of_one(watch, name, facts)
     if facts["count"] == 1:
         return _of_one(watch, _name(products[0]), products[0])
+    limit = money(watch.amount, products[0])
     kinds = {
         "any_drop": ("price drop", "price drops"),
-        "price_below": (f"product below {money(watch.amount)}", f"products below {money(watch.amount)}"),
+        "price_below": (f"product below {limit}", f"products below {limit}"),
         "back_in_stock": ("product back in stock", "products back in stock"),
         "new_deal": ("new deal", "new deals"),
         "new_product": ("new product", "new products"),

@@ -191,8 +191,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """The names of what a watch is about."""
+    """The names of what a watch is about, and the state of its store, or else of the cheapest offer of its item."""
 
     item: str | None = None
     brand: str | None = None
     store: str | None = None
+    state: str | None = None

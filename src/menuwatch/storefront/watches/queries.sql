@@ -109,9 +109,12 @@ UPDATE price_watches SET due_at = %(again_at)s WHERE id = %(id)s;
 UPDATE price_watches SET ends_at = %(ends_at)s WHERE id = %(id)s AND ends_at < %(ends_at)s::timestamptz - interval '1 day';
 
 -- name: names
--- The names of what a watch is about; of a merged brand that of the present one.
+-- The names of what a watch is about; of a merged brand that of the present one. `state`: of the store, or of the item's cheapest offer.
 SELECT (SELECT name FROM storefront_items WHERE id = %(item_id)s) AS item, (SELECT name FROM brands WHERE id = live_brand(%(brand_id)s)) AS brand,
-       (SELECT d.name FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id WHERE d.id = %(store_id)s) AS store;
+       (SELECT d.name FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id WHERE d.id = %(store_id)s) AS store,
+       (SELECT d.state FROM dispensaries d
+         WHERE d.id = coalesce(%(store_id)s, (SELECT o.store_id FROM storefront_offers o WHERE o.item_id = %(item_id)s
+                                               ORDER BY o.in_stock IS false, o.price NULLS LAST, o.product_id LIMIT 1))) AS state;
 
 -- name: push_key
 -- The private key of web push, as it is stored.

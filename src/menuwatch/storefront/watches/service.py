@@ -25,11 +25,13 @@ from menuwatch.alerts.price_and_stock_rules import MatchState, evaluate, initial
 from menuwatch.config.settings import Settings
 from menuwatch.core.encryption import SecretBox
 from menuwatch.core.errors import InvalidField, Refused
+from menuwatch.core.format import money
 from menuwatch.core.logging import get_logger
 from menuwatch.db import sql
 from menuwatch.db.clock import database_now
 from menuwatch.db.items import log_refused
 from menuwatch.db.query import Row, fetch_all
+from menuwatch.geo.units import currency
 from menuwatch.storefront.indexer import IndexedStore
 from menuwatch.storefront.parsed_query import parse_query
 from menuwatch.storefront.search import SearchRequest
@@ -133,10 +135,11 @@ async def create(conn: AsyncConnection[Any], new: NewWatch, settings: Settings, 
     state = MatchState(phase="armed", reference=None, fired_at=None)
     if _by_state(new):
         assert new.item_id is not None, "states are those of items"
-        facts = await _fact(conn, _item_scope(new.item_id, new.size, new.scope))
+        (row,) = await _facts(conn, [_item_scope(new.item_id, new.size, new.scope)])
+        facts = _to_facts(row)
         state = initial(_terms(new.condition, new.amount), facts)
         if state.phase == "fired":
-            _refuse(new, facts)
+            _refuse(new, facts, row["state"])
     elif new.item_id is not None and not CONDITIONS[new.condition].of_item:
         raise InvalidField("condition", "A product is new only once: choose another condition.")
     token = secrets.token_urlsafe(32)
@@ -183,12 +186,13 @@ def _by_state(watch: NewWatch | Watch) -> bool:
     return watch.item_id is not None and watch.condition not in ("new_deal", "new_product")
 
 
-def _refuse(new: NewWatch, facts: Facts) -> None:
+def _refuse(new: NewWatch, facts: Facts, state: str | None) -> None:
     if new.condition == "back_in_stock":
         if facts.stock == "in_stock":
             raise InvalidField("condition", "It is already in stock.")
         raise InvalidField("condition", "No store reports stock for this product, so this alert could never trigger.")
-    raise InvalidField("amount", f"It already costs ${facts.price:,.2f}. Choose a lower price, or any price drop.")
+    price = money(facts.price, currency(state))
+    raise InvalidField("amount", f"It already costs {price}. Choose a lower price, or any price drop.")
 
 
 def _address(new: NewWatch, settings: Settings) -> tuple[str | None, bool]:

@@ -19,7 +19,7 @@ WITH o AS MATERIALIZED (
          (min(ARRAY[CASE WHEN in_stock THEN 0 WHEN in_stock IS NULL THEN 1 ELSE 2 END, coalesce(price, 2147483647), product_id, store_id])) AS best
     FROM j GROUP BY place
 )
-SELECT CASE WHEN f.known THEN 'in_stock' WHEN f.unsaid THEN 'unknown' ELSE 'oos' END AS stock, f.price,
+SELECT CASE WHEN f.known THEN 'in_stock' WHEN f.unsaid THEN 'unknown' ELSE 'oos' END AS stock, f.price, d.state,
        CASE WHEN d.id IS NOT NULL
             THEN jsonb_build_object('id', d.id, 'name', d.name, 'city', d.city, 'state', d.state, 'product_id', f.best[3]) END AS store
   FROM f

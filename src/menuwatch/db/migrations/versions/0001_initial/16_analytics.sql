@@ -17,6 +17,10 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
               WHEN pieces IS NOT NULL THEN 'p' || pieces ELSE 'o' || coalesce(option, '') END
 $$;
 
+-- Currency of the stores in a state. The provinces are those of geo/states.py.
+CREATE FUNCTION currency_of(state text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN state = ANY ('{AB,BC,MB,NB,NL,NS,NT,NU,ON,PE,QC,SK,YT}') THEN 'CAD' ELSE 'USD' END $$;
+
 CREATE TABLE analytics_runs (
   id                       bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   status                   text NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'done', 'failed')),
@@ -55,12 +59,13 @@ CREATE TABLE analytics_store_stats (
   PRIMARY KEY (run_id, dispensary_id)
 );
 
--- Price per gram of what is on offer, by category and state.
+-- Price per gram of what is on offer, by category and state; of all states together by currency.
 CREATE TABLE analytics_price_stats (
   run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
   place                    integer NOT NULL,
   all_states               boolean NOT NULL,
   state                    text,
+  currency                 text NOT NULL,
   category                 text,
   products                 integer NOT NULL,       -- that have an option below
   options                  integer NOT NULL,       -- with a price and a known weight
@@ -363,6 +368,7 @@ CREATE TABLE analytics_shrinkflation_stats (
   category                 text,
   dispensary_id            integer,
   state                    text,
+  currency                 text NOT NULL,
   stores                   integer NOT NULL,       -- at which this size took the place of that one
   unit                     text NOT NULL CHECK (unit IN ('g', 'mg', 'pieces')),
   larger                   text NOT NULL,
@@ -408,7 +414,8 @@ CREATE VIEW analytics_price_dispersion AS SELECT r.refreshed_at, f.* FROM analyt
 
 CREATE VIEW analytics_cheapest_quarter AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_cheapest_stats f ON f.run_id = r.id;
 
-CREATE VIEW analytics_specials AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_special_stats f ON f.run_id = r.id;
+CREATE VIEW analytics_specials AS
+SELECT r.refreshed_at, f.*, currency_of(f.state) AS currency FROM analytics_run r JOIN analytics_special_stats f ON f.run_id = r.id;
 
 CREATE VIEW analytics_special_groups AS SELECT r.refreshed_at, f.* FROM analytics_run r JOIN analytics_special_group_stats f ON f.run_id = r.id;
 

@@ -4,10 +4,6 @@
 
 CREATE SCHEMA IF NOT EXISTS analyst;
 
--- The provinces are those of geo/states.py.
-CREATE FUNCTION currency_of(state text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT CASE WHEN state = ANY ('{AB,BC,MB,NB,NL,NS,NT,NU,ON,PE,QC,SK,YT}') THEN 'CAD' ELSE 'USD' END $$;
-
 CREATE VIEW analyst.stores AS
 SELECT d.id AS dispensary_id, d.platform, d.platform_dispensary_id, d.slug, d.name, d.menu_url, d.address, d.city, d.state, d.country, d.zipcode,
        d.latitude::numeric AS latitude, d.longitude::numeric AS longitude, d.timezone, currency_of(d.state) AS currency, d.phone,
@@ -435,7 +431,6 @@ BEGIN
         (NULL, 'regular_until', 'When the regular price, or more, was asked for the last time; null if not within 90 days.'),
         (NULL, 'checked_at', 'When the special was checked.'),
         (NULL, 'by', 'What the row is about: state, store, brand or category.'),
-        (NULL, 'specials', 'Specials on offer.'),
         ('report_special_groups', 'specials', 'Specials on offer.'),
         (NULL, 'genuine', 'Of specials, those that are genuine.'),
         (NULL, 'doubtful', 'Of specials, those that are doubtful.'),

@@ -1,0 +1,85 @@
+"""Price limits of alerts and searches have the currency of the store or the place that they are about."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.api.shop import item
+from tests.site.shop_pages import Front, Page
+from tests.site.test_group_watches import ask
+from tests.site.test_near_me import PHOENIX, TORONTO
+from tests.site.test_watches import news
+
+GOODS = {"1": ("Blue Dream", 40), "2": ("Slip", 50)}
+
+
+async def crawl(front: Front, store: int, hours: float, *, cheaper: float = 0) -> None:
+    menu = [item(key, name, options=[("1/8oz", price - cheaper, 5)]) for key, (name, price) in GOODS.items()]
+    await front.crawl(store, hours, menu)
+
+
+@pytest.fixture
+async def toronto(front: Front) -> int:
+    store = await front.shop.store("tower", **TORONTO)
+    await crawl(front, store, 0)
+    return store
+
+
+def asked_for(page: Page) -> tuple[str | None, str]:
+    """The placeholder of the price limit, and its label."""
+    (field,) = page.all("input", name="amount")
+    return field["placeholder"], page.html.partition('for="amount">')[2].partition("<")[0]
+
+
+async def test_an_alert_on_a_product_in_canada(front: Front, toronto: int) -> None:
+    number = await front.item("Blue Dream")
+    assert asked_for(await front.page(f"/p/{number}-blue-dream")) == ("CA$", "Price in Canadian dollars")
+    fields = {"condition": "price_below", "by": "feed", "reach": "any"}
+    refused = Page(await front.post(f"/p/{number}/watch", amount="CA$ 45", **fields))
+    assert "It already costs CA$40.00. Choose a lower price" in refused.text
+    for typed in ("CA$35", "C$35", "$35", "35"):
+        answer = await front.post(f"/p/{number}/watch", amount=typed, **fields)
+        assert answer.status_code == 303, typed
+    assert await front.rows("SELECT DISTINCT amount FROM price_watches") == [(35,)]
+    token = answer.headers["location"].removeprefix("/alerts/")
+    assert "Blue Dream costs less than CA$35.00" in (await front.page(f"/alerts/{token}")).text
+    await crawl(front, toronto, 4, cheaper=6)
+    assert await news(front, token) == ["Blue Dream is CA$34.00"]
+
+
+async def test_an_alert_on_a_product_in_the_united_states(front: Front) -> None:
+    await crawl(front, await front.shop.store("desert", **PHOENIX), 0)
+    number = await front.item("Blue Dream")
+    assert asked_for(await front.page(f"/p/{number}-blue-dream")) == ("$", "Price in dollars")
+    near = await front.page(f"/p/{number}-blue-dream", params={"near": "Toronto, ON"})
+    assert asked_for(near) == ("CA$", "Price in Canadian dollars"), "that of the place"
+
+
+async def test_an_alert_on_a_store(front: Front, toronto: int) -> None:
+    assert asked_for(await front.page(f"/alerts/new?of=store&store={toronto}")) == ("CA$", "Price in Canadian dollars")
+    token = await ask(front, f"of=store&store={toronto}", "price_below", amount="48")
+    assert "a product costs less than CA$48.00 at Tower" in (await front.page(f"/alerts/{token}")).text
+    # 50 - 4 is below the limit now; 40 was already.
+    await crawl(front, toronto, 4, cheaper=4)
+    assert await news(front, token) == ["Slip (3.5 g) is CA$46.00, down from CA$50.00"]
+
+
+async def test_limits_of_a_search(front: Front, toronto: int) -> None:
+    near = {"near": "Toronto, ON", "max": "CA$45", "gram": "$20"}
+    page = await front.page("/search", params=near)
+    assert page.names == ["Blue Dream"]
+    assert "under CA$45" in page.text
+    assert "up to CA$20 per gram" in page.text
+    assert [page.all("input", id=name)[0]["placeholder"] for name in ("min", "max")] == ["CA$ from", "CA$ to"]
+    assert list(page.facets["Price"]) == ["CA$40 to CA$60"]
+    everywhere = await front.page("/search", params={"max": "$45"})
+    assert "under $45" in everywhere.text
+    text = await front.page("/search", params={"q": "flower under CA$45", "near": "Toronto, ON"})
+    assert text.names == ["Blue Dream"]
+    assert (
+        "products matching up to CA$45"
+        in (await front.page("/alerts/new", params={"of": "search", "max": "CA$45", "near": "Toronto, ON"})).text
+    )
+    token = await ask(front, "of=search&max=45", "any_drop", reach="near", near="Toronto, ON", within="25")
+    shown = (await front.page(f"/alerts/{token}")).text
+    assert "a product matching up to CA$45 gets cheaper within 40 km of Toronto, ON" in shown
