@@ -14,7 +14,7 @@ SLOW := test_embedded.py test_embedded_refusals.py test_keeper.py test_page_plan
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast chaos soak months attack screenshots check fix bench bench-fetch bench-images bench-volume bench-country bench-pages bench-harness bench-queue bench-storage lock openapi sample clean
+.PHONY: help setup demo test test-fast proofs chaos soak months attack screenshots check fix bench bench-fetch bench-images bench-volume bench-country bench-pages bench-harness bench-queue bench-storage lock openapi sample clean
 
 help: ## List all targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -48,10 +48,15 @@ demo: $(RUNNABLE) ## Run the demo: crawl a simulated market; in a terminal, keep
 	@if [ -n "$(KEEP)" ] || { [ -t 0 ] && [ -t 1 ]; }; then $(BIN)/menuwatch demo --keep; else $(BIN)/menuwatch demo; fi
 
 test: $(READY) $(GENERATOR)/.ready check ## Check style, types and imports, and run all tests
-	@$(BIN)/python -m pytest -n $(JOBS) -rs
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -rs
 
 test-fast: $(READY) ## Run the unit and database tests without the slow ones (under three minutes)
 	@$(BIN)/python -m pytest -n $(JOBS) -q tests/unit tests/db $(addprefix --ignore=tests/db/,$(SLOW))
+
+proofs: $(READY) ## Run the long form of tests of which `make test` runs a short one (ten minutes)
+	@ALL_WIDTHS=1 API_EXAMPLES=10 $(BIN)/python -m pytest tests/browser/test_all_pages.py tests/browser/test_whole_api.py --timeout 3600
+	@ALL_STORES=1 $(BIN)/python -m pytest tests/quality/test_minneapolis.py
+	@PICTURES=1500 $(BIN)/python -m pytest tests/sim/test_images.py
 
 chaos: $(READY) ## Crash-test the task engine (ten minutes; SEED=… repeats a run)
 	@$(BIN)/python -m tests.chaos.run $(if $(SEED),--seed $(SEED))

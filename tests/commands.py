@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
+import importlib
 import json
 import os
 import signal
@@ -85,7 +87,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 def _fork_for_each() -> None:
     from menuwatch.cli import main
 
-    assert main.app is not None, "everything is loaded now"
+    _load_all()
     assert threading.active_count() == 1, "a thread does not live on in a fork"
     for line in sys.stdin:
         asked = json.loads(line)
@@ -97,6 +99,24 @@ def _fork_for_each() -> None:
         print(pid, flush=True)
         _, status = os.waitpid(pid, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+_LATE = ("typer._adapters", "typer._click.decorators", "rich.markdown")
+"""What typer loads with its first command and its first help: with what these load in turn, a third of a command."""
+
+
+def _load_all() -> None:
+    """Loads what commands load, also what they load only once they need it."""
+    from menuwatch.cli import main
+    from menuwatch.platforms import registry
+
+    assert main.app is not None, "every command"
+    assert registry.built_in(), "every adapter"
+    for module in _LATE:
+        importlib.import_module(module)
+    # A fork that looks through all this for garbage, as each does at its end, gets a copy of all of it.
+    gc.collect()
+    gc.freeze()
 
 
 def _become(asked: Mapping[str, object]) -> None:

@@ -22,7 +22,7 @@ from tests.conftest import ROOT, create_database, drop_database
 from tests.users_fixture import bearer_at
 
 EXAMPLES = int(os.environ.get("API_EXAMPLES", "3"))
-"""Of right and of wrong values each, for every operation; API_EXAMPLES asks for more."""
+"""Of right and of wrong values each, for every operation; `make proofs` asks for more."""
 LEAKS = ("Traceback (most recent", 'File "/', "psycopg", "postgresql://", "SELECT ", "argon2", "hunter2-proxy-secret")
 """What no answer may hold: traces, statements, addresses of the database, hashes, the password of a proxy."""
 

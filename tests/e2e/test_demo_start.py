@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,12 +37,23 @@ def _demo(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         yield process, ours
     finally:
         process.send_signal(signal.SIGINT)
+        # What it says at its end is read, or it waits for somebody who reads it.
+        reader = threading.Thread(target=_drain, args=(ours,), daemon=True)
+        reader.start()
         try:
             process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        reader.join(10)
         os.close(ours)
+
+
+def _drain(terminal: int) -> None:
+    # A terminal that nobody writes to any more reads as an error.
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 65_536):
+            pass
 
 
 def _read(process: subprocess.Popen[bytes], terminal: int, until: str) -> tuple[str, str]:
