@@ -47,7 +47,7 @@ from menuwatch.core.format import percent, pluralize
 from menuwatch.db.pool import Connection
 from menuwatch.system import System
 
-app = Commands("Show analytics over all stores, with the data they are based on.")
+app = Commands("Show analytics across all stores, with the data they are based on.")
 app.add_typer(bargains.app)
 
 _COVERAGE = (

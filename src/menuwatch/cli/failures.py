@@ -55,7 +55,7 @@ def failures(
         kept = system.settings.task_history_days
         return await list_failures(conn, window, roles=roles, status=status, limit=limit, kept_days=kept)
 
-    print_list(read(act), FAILURE_COLUMNS, out.format, empty="No such failures in this time.")
+    print_list(read(act), FAILURE_COLUMNS, out.format, empty="No matching failures in this period.")
 
 
 CauseArgument = Annotated[str, typer.Argument(help="Cause, from `menuwatch tasks failures`.", metavar="CAUSE")]

@@ -36,9 +36,9 @@ from menuwatch.stores import store as stores
 
 app = Commands("List shops across platforms and licences, and correct links.")
 
-LocationArgument = Annotated[int, typer.Argument(min=1, help="ID of a location.", metavar="LOCATION")]
+LocationArgument = Annotated[int, typer.Argument(min=1, help="Id of a location.", metavar="LOCATION")]
 StoreLink = Annotated[str | None, typer.Option("--store", help="A store: name, slug or ID.")]
-LicenceLink = Annotated[int | None, typer.Option("--licence", min=1, help="ID of a licence.")]
+LicenceLink = Annotated[int | None, typer.Option("--licence", min=1, help="Id of a licence.")]
 
 COLUMNS = (
     Column("#", "id"),
@@ -156,7 +156,7 @@ def release(store: StoreLink = None, licence: LicenceLink = None) -> None:
 @app.command("merge")
 def merge(
     location: LocationArgument,
-    into: Annotated[int, typer.Option("--into", min=1, help="ID of the location that stays.")],
+    into: Annotated[int, typer.Option("--into", min=1, help="Id of the location that stays.")],
     json: JsonOption = False,
 ) -> None:
     """Merge two locations. The number of the first then redirects to the second."""

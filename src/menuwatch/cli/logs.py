@@ -23,7 +23,7 @@ from menuwatch.workers import service as workers
 from menuwatch.workers.logs import Level, LogGaps, LogLine
 from menuwatch.workers.service import WorkerFilter
 
-FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they come.")]
+FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they are written.")]
 LevelOption = Annotated[Level, typer.Option(help="Lowest level.")]
 LinesOption = Annotated[int, limit_option(logs.LINES)]
 
@@ -152,7 +152,7 @@ def _note(gaps: LogGaps, shown: int, empty: str) -> None:
         notice(empty)
     if gaps.dropped:
         notice(
-            f"{pluralize(gaps.dropped, 'line')} of the same time dropped: too many at once, or the database was away."
+            f"{pluralize(gaps.dropped, 'line')} of the same time dropped: too many at once, or the database was unreachable."
         )
     if gaps.deleted:
         notice("Older lines were deleted: lines are kept for 7 days, and the newest 50,000 of each worker.")

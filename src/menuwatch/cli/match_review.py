@@ -24,7 +24,7 @@ app = Commands("Review, correct and edit matches.")
 AArgument = Annotated[int, typer.Argument(help="Id of a product.", metavar="A", min=1)]
 BArgument = Annotated[int, typer.Argument(help="Id of another product.", metavar="B", min=1)]
 NoteOption = Annotated[str | None, typer.Option("--note", help="Why.")]
-ReplaceOption = Annotated[bool, typer.Option("--replace", help="Withdraw an earlier correction that says otherwise.")]
+ReplaceOption = Annotated[bool, typer.Option("--replace", help="Withdraw an earlier correction to the contrary.")]
 BrandArgument = Annotated[str, typer.Argument(help="Id, name or spelling of the brand.", metavar="BRAND")]
 
 _LARGEST_FILE = 10_000_000
@@ -248,7 +248,7 @@ def unmerge_brand(
 ) -> None:
     """Undo the merge of a brand, which gets its spellings back."""
     edit = in_transaction(lambda _, conn: brand_edits.unmerge_brand(conn, brand))
-    _print_edit(edit, f"{edit.brand.name} is a brand of its own again", json)
+    _print_edit(edit, f"{edit.brand.name} is a separate brand again", json)
 
 
 @app.command("move-spelling")
@@ -273,7 +273,7 @@ def move_spelling(
 @app.command("rename-brand")
 def rename_brand(
     brand: BrandArgument,
-    name: Annotated[str, typer.Argument(help="Name that is shown.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="Name to display.", metavar="NAME")],
     json: JsonOption = False,
 ) -> None:
     """Change the name of a brand; its address stays."""

@@ -41,11 +41,11 @@ def explain_(a: _Listing, b: _Listing, json: JsonOption = False) -> None:
         echo("Not matched yet: run `menuwatch match apply`, or wait for the server.")
         return
     result = "One product" if found.together else "Different products"
-    echo(f"{result}, confidence {percent(found.confidence)} that they are one.")
+    echo(f"{result}, confidence {percent(found.confidence)} that they are one product.")
     if found.written_alike:
         echo("Both are written alike.")
     if found.corrected is not None:
-        echo(f"A person said: {'the same' if found.corrected else 'different'}.")
+        echo(f"Corrected by a person: {'same' if found.corrected else 'different'}.")
     for step in found.steps:
         echo(f"  {step.a} = {step.b} ({percent(step.confidence)}): {_reasons(step.reasons)}")
     if found.reasons:

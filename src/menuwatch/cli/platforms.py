@@ -18,7 +18,7 @@ from menuwatch.platforms.new_package import write_package
 from menuwatch.platforms.report import Report, report
 from menuwatch.stores import store as stores
 
-app = Commands("List platforms, start a new one, and check one with recorded responses.")
+app = Commands("List platforms, create a new one, and check one with recorded responses.")
 
 COLUMNS = (
     Column("Platform", "platform", rank=1),
@@ -48,7 +48,7 @@ def list_(out: Output) -> None:
     try:
         counts = read(lambda _, conn: stores.count_by_platform(conn))
     except Refused as error:
-        notice(f"menuwatch: stores are not counted: {error}")
+        notice(f"menuwatch: stores could not be counted: {error}")
         counts = {}
     rows: list[dict[str, Any]] = [
         {
@@ -82,7 +82,7 @@ def _menus(platform: Any) -> str:
 @app.command("new")
 def new(
     name: Annotated[str, typer.Argument(help="Name of the platform, for example acme_menus.")],
-    into: Annotated[Path, typer.Option("--into", help="Folder in which the package's folder is made.")] = Path(),
+    into: Annotated[Path, typer.Option("--into", help="Folder in which the package's folder is created.")] = Path(),
 ) -> None:
     """Write the package of a new platform: an adapter for a made-up menu, a sample file, and tests that pass."""
     written = write_package(name, into)
@@ -90,7 +90,7 @@ def new(
     echo(f"Wrote {root}: {pluralize(len(written), 'file')}.")
     notice(
         f"Next: pip install -e {root} && pytest {root}",
-        "Then replace the sample and change the adapter to it: docs/how-to/add-a-platform.md",
+        "Then replace the sample and adapt the adapter: docs/how-to/add-a-platform.md",
     )
 
 
