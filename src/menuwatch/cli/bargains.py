@@ -61,7 +61,7 @@ def cheapest_basket(
         bool, typer.Option("--medical", help="Use prices for patients where there is no other.")
     ] = False,
 ) -> None:
-    """Find where several products cost least together: at one store, over two and over any number."""
+    """Find where several products cost least together: at one store, at two, or at any number."""
     wants = basket.parse_items(item)
     circle = parse_circle(near, miles)
     assert circle is not None, "near is given"

@@ -82,7 +82,7 @@ def export(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Export products, their history or what they are matched to. The file appears when it is complete; a failed export leaves no
+    """Export products, their history or their matches. The file appears when it is complete; a failed export leaves no
     partial file."""
     if states and what is not TableChoice.SNAPSHOTS:
         raise Refused("--states is for snapshots only")

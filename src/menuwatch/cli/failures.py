@@ -48,7 +48,7 @@ def failures(
     status: Annotated[FailureStatus | None, typer.Option(help="Only failures with this status.")] = None,
     limit: Annotated[int, limit_option(MAX_GROUPS)] = 50,
 ) -> None:
-    """List failures by cause, role and host: open ones first, the most frequent first."""
+    """List failures by cause, role and host: open ones first, then the most frequent."""
     roles = [parse_role(name) for name in role] if role else None
 
     async def act(system: System, conn: Connection) -> list[FailureGroup]:

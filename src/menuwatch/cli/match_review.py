@@ -138,7 +138,7 @@ def correct(
     replace: ReplaceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Make the corrections of a file: all, or none if a line is wrong."""
+    """Apply the corrections in a file: all, or none if a line is invalid."""
     require_files([file])
     if file.stat().st_size > _LARGEST_FILE:
         raise Refused(f"{file} is larger than {_LARGEST_FILE / 1e6:.0f} MB: split it")
@@ -258,7 +258,7 @@ def move_spelling(
     new: Annotated[str | None, typer.Option("--new", help="Name of a new brand.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Say which brand a spelling names."""
+    """Assign a spelling to a brand."""
     if (to is None) == (new is None):
         raise Refused("give either --to with a brand, or --new with the name of a new one")
 

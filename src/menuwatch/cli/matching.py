@@ -121,7 +121,7 @@ def apply(json: JsonOption = False) -> None:
 
 @app.command("rebuild")
 def rebuild(json: JsonOption = False) -> None:
-    """Drop all links and match every listing again. Numbers and corrections stay."""
+    """Drop all links and match every listing again. Ids and corrections stay."""
     result = with_system(lambda system: rebuild_index(system.pool))
     if json:
         print_json(result)
@@ -140,9 +140,9 @@ def listings(
     out: Annotated[Path, typer.Option("--out", help="CSV file to write.", metavar="FILE")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Group the listings of a file: the same product gets the same number. No database is needed.
+    """Group the listings of a file: listings of the same product get the same group id. No database is needed.
 
-    Fields that are used where they are given: `store`, `seller`, `source`, `source_id`, `brand`, `category`, `subcategory`, `strain`,
+    Optional fields: `store`, `seller`, `source`, `source_id`, `brand`, `category`, `subcategory`, `strain`,
     `size` and `size_g`.
     """
     require_files([file])

@@ -42,7 +42,7 @@ _SHOWN = 20
 
 @app.command("list")
 def list_(out: Output) -> None:
-    """List platforms: how their menus are obtained, their stores, and the package that each is from."""
+    """List platforms: how their menus are obtained, their stores, and the package that provides each."""
 
     platforms, origins = registry.platforms(load_settings()), registry.origins()
     try:
@@ -102,9 +102,9 @@ def check(
     ],
     out: Output,
 ) -> None:
-    """Report what a platform's adapter makes of recorded responses: for every field its use, the share that is filled, and odd values;
+    """Report how a platform's adapter reads recorded responses: for every field its use, how often it is filled, and odd values;
     and every item that is dropped, with its position and the reason. Nothing is stored. Exit code 1 if an item is dropped, a field
-    is undeclared, or a file is no menu of the platform."""
+    is undeclared, or a file is not a menu of the platform."""
     require_files(files)
     platforms = registry.platforms(load_settings())
     check_platform(platforms, name)

@@ -129,7 +129,7 @@ def list_findings(
     platform: Annotated[str | None, typer.Option("--platform", help="Only stores on this platform.")] = None,
     state: Annotated[str | None, typer.Option("--state", help="Only stores in this state (two letters).")] = None,
 ) -> None:
-    """List findings: measures of menus that are not as usual, newest first."""
+    """List findings: unusual measures of menus, newest first."""
     for name, value, known in (("status", status, STATUSES), ("scope", scope, SCOPES)):
         if value is not None and value not in known:
             raise Refused(f"--{name}: {unknown_value(name, value, known)}")
@@ -209,7 +209,7 @@ def list_words(
     all_: Annotated[bool, typer.Option("--all", help="Include the words of a platform's first day.")] = False,
     unknown: Annotated[bool, typer.Option("--unknown", help="Only words that the taxonomy does not know.")] = False,
 ) -> None:
-    """List words that platforms began to use for categories, newest first."""
+    """List new category words of platforms, newest first."""
 
     async def act(system: System, conn: Connection) -> list[CategoryWord]:
         check_platform(system.platforms, platform)
@@ -246,7 +246,7 @@ def set_point_of_sale(
     store: Annotated[str, typer.Argument(help="Store: name, slug or ID.", metavar="STORE")],
     name: Annotated[str | None, typer.Argument(help="Name of its software. Without it: unknown.", metavar="NAME")] = None,
 ) -> None:
-    """Set the point of sale of a store, so that faults of its stores are recognized."""
+    """Set the point of sale of a store, so that faults that its stores share are recognized."""
 
     async def act(_: System, conn: Connection) -> StoreQuality:
         return await quality.set_point_of_sale(conn, (await stores.resolve(conn, store)).id, name)
@@ -297,7 +297,7 @@ def add_rule(
     note: Annotated[str | None, typer.Option(help="Reason for the rule.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Add a rule: a limit for a measure, or that it is not monitored."""
+    """Add a rule: a limit for a measure, or its exclusion from monitoring."""
     if (above is not None) + (below is not None) + ignore != 1:
         raise Refused("give one of --above, --below and --ignore")
     if note is not None:

@@ -46,7 +46,7 @@ class MatchedBrand(Struct, kw_only=True, frozen=True):
     name: str
     merged_into: Annotated[int | None, doc("Brand that it was merged into; null if it was not.")]
     merged_into_name: str | None
-    spellings: Annotated[Raw, json_of(list[BrandSpelling]), doc("How menus write it.")]
+    spellings: Annotated[Raw, json_of(list[BrandSpelling]), doc("Spellings on menus.")]
     products: Annotated[int, doc("Number of canonical products.")]
     listings: Annotated[int, doc("Number of their listings.")]
     stores: Annotated[int, doc("Number of stores that list one.")]

@@ -91,7 +91,7 @@ class McpEndpoint:
         """The answer to a request that may not go on; None if it may."""
         if not _is_own_origin(request.headers.get("origin"), self.state.system.settings.public_url):
             return _problem(
-                403, "Cross-site request", "Origin not accepted; if it is this server's, set PUBLIC_URL to it"
+                403, "Cross-site request", "Origin not accepted; if it belongs to this server, set PUBLIC_URL to it"
             )
         try:
             principal = principal_of(request)

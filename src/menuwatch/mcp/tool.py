@@ -59,7 +59,7 @@ class DatabaseAway(ToolError):
 class ListInput(Input):
     """Input of a tool that lists rows."""
 
-    limit: int = Field(USUAL_ROWS, ge=1, le=MOST_ROWS, description="Most rows of the answer.")
+    limit: int = Field(USUAL_ROWS, ge=1, le=MOST_ROWS, description="Maximum number of rows in the answer.")
     cursor: str | None = Field(
         None, max_length=4000, description="`limits.next` of the previous answer, with otherwise the same arguments."
     )

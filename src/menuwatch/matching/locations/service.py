@@ -90,7 +90,7 @@ async def link(conn: Connection, subject: Subject, location_id: int) -> int:
     row = await fetch_one(conn, _q.refusal, {"location_id": number, **subject.values()})
     if row is not None:
         raise Conflict(
-            f"{row['decided_by']} said on {row['decided_at']:%Y-%m-%d} that {subject} does not belong to location {number}: "
+            f"{row['decided_by']} decided on {row['decided_at']:%Y-%m-%d} that {subject} does not belong to location {number}: "
             f"release that decision first"
         )
     before = await fetch_one(conn, _q.location_of, subject.values())
@@ -157,7 +157,7 @@ async def merge(conn: Connection, location_id: int, into: int) -> int:
     if row is not None:
         subject = Subject(store_id=row["store_id"], licence_id=row["licence_id"])
         raise Conflict(
-            f"{row['decided_by']} said on {row['decided_at']:%Y-%m-%d} that {subject} does not belong to location "
+            f"{row['decided_by']} decided on {row['decided_at']:%Y-%m-%d} that {subject} does not belong to location "
             f"{row['location_id']}: release that decision first"
         )
     await conn.execute(_q.move_links, {"id": old, "into": number, "by": _by()})
@@ -215,7 +215,7 @@ async def _check(conn: Connection, subject: Subject) -> None:
 async def _lock(conn: Connection, numbers: Sequence[int]) -> dict[int, Any]:
     rows = await fetch_all(conn, _q.lock_locations, {"ids": list(numbers)})
     if any(row["merged_into"] is not None for row in rows):
-        raise Conflict("the locations were merged meanwhile: reload and try again")
+        raise Conflict("the locations were merged in the meantime: reload and try again")
     return {row["id"]: row["name"] for row in rows}
 
 

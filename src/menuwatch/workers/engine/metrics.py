@@ -192,7 +192,7 @@ class WorkerMetrics(Collector):
         yield _counter("recovered_tasks", "Stale tasks that this worker recovered.", self.recovered_tasks)
         yield _counter(
             "dropped_log_lines",
-            "Log lines that were not stored: too many at once, or the database was away.",
+            "Log lines that were not stored: too many at once, or the database was unreachable.",
             self.dropped_log_lines,
         )
         yield _counter("heartbeats", "Heartbeats written.", self.heartbeats)
