@@ -116,9 +116,7 @@ class PriceIndexDay(Struct, kw_only=True, frozen=True):
     high: Annotated[Decimal | None, doc("Upper limit of the 95 % confidence interval of the index.")]
     change: Annotated[
         Decimal | None,
-        doc(
-            "Mean change of matched items since the day before: 0.01 is one percent more. Null if it is not stated."
-        ),
+        doc("Mean change of matched items since the day before: 0.01 is one percent more. Null if it is not stated."),
     ]
     reason: Annotated[
         NoIndex | None,

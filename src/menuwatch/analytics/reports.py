@@ -409,7 +409,9 @@ class SpecialShare(Struct, kw_only=True, frozen=True):
     category: _Category
     specials: Annotated[int, doc("Specials on offer.")]
     genuine: Annotated[int, doc("Of `specials`, those whose regular price was really charged.")]
-    doubtful: Annotated[int, doc("Of `specials`, those whose regular price was charged for less than half of the time.")]
+    doubtful: Annotated[
+        int, doc("Of `specials`, those whose regular price was charged for less than half of the time.")
+    ]
     never_asked: Annotated[int, doc("Of `specials`, those whose regular price was never charged.")]
     unknown: Annotated[int, doc("Of `specials`, those that were observed for too short a time.")]
     never_asked_share: Annotated[
@@ -459,7 +461,9 @@ class MarketDay(Struct, kw_only=True, frozen=True):
     category: Annotated[str, doc("Canonical category, `all` or `unknown`.")]
     products: Annotated[int, doc("Products on the menus.")]
     in_stock: Annotated[int, doc("Of `products`, those in stock.")]
-    out_of_stock: Annotated[int, doc("Of `products`, those listed as out of stock; for the others the menu does not say.")]
+    out_of_stock: Annotated[
+        int, doc("Of `products`, those listed as out of stock; for the others the menu does not say.")
+    ]
     out_share: Annotated[
         Decimal | None, doc("`out_of_stock` divided by the sum of both, 0 to 1; null if no menu says.")
     ]

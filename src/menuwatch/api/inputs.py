@@ -124,9 +124,12 @@ CANONICAL_PRODUCTS = Field(
     None, description="Only these canonical products (repeatable); the id of a merged one leads to its successor."
 )
 BRAND_IDS = Field(
-    None, description="Only canonical products of these brands, by id (repeatable); the id of a merged one leads to its successor."
+    None,
+    description="Only canonical products of these brands, by id (repeatable); the id of a merged one leads to its successor.",
 )
-LOCATIONS = Field(None, description="Only stores at these locations (repeatable); the id of a merged one leads to its successor.")
+LOCATIONS = Field(
+    None, description="Only stores at these locations (repeatable); the id of a merged one leads to its successor."
+)
 
 StorePath = Annotated[int, Path(ge=1, le=INTEGER_MAX, description="Id of the store.")]
 ProductPath = Annotated[int, Path(ge=1, le=BIGINT_MAX, description="Id of the product.")]

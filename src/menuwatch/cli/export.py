@@ -78,7 +78,9 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")] = False,
     incremental: Annotated[
         bool,
-        typer.Option("--incremental", help="Add the rows that are new since the last run to a directory, as one more file."),
+        typer.Option(
+            "--incremental", help="Add the rows that are new since the last run to a directory, as one more file."
+        ),
     ] = False,
     json: JsonOption = False,
 ) -> None:

@@ -32,7 +32,7 @@ _LAST_LINES = timedelta(seconds=5)
 """Time within which the last lines of a finished task are stored."""
 
 _Read = Callable[[Connection, Any, int | None], Awaitable[list[LogLine]]]
-"""Lines after a key, newest first, at most so many."""
+"""Up to the given number of lines after a key, newest first."""
 
 
 def task_logs(

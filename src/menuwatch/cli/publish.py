@@ -25,11 +25,11 @@ def publish(
     title: Annotated[str, typer.Option(help="Title of the dataset.")] = "Dispensary menus and prices",
     licence: Annotated[
         str | None,
-        typer.Option(
-            help="Licence that you grant: a name such as CC-BY-4.0, or the URL of its text. Default: none."
-        ),
+        typer.Option(help="Licence that you grant: a name such as CC-BY-4.0, or the URL of its text. Default: none."),
     ] = None,
-    keep_versions: Annotated[int, typer.Option(min=1, help="Number of versions whose files are kept, including the new one.")] = 2,
+    keep_versions: Annotated[
+        int, typer.Option(min=1, help="Number of versions whose files are kept, including the new one.")
+    ] = 2,
     json: JsonOption = False,
 ) -> None:
     """Publish prices, menus, products and stores as a dataset of Parquet files with a description, a data dictionary and a DuckLake

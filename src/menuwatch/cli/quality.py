@@ -222,7 +222,8 @@ def list_words(
 def audit(
     out: LimitedOutput,
     sample: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Number of values to audit now. Without it, earlier results are listed.")
+        int | None,
+        typer.Option(min=1, max=1000, help="Number of values to audit now. Without it, earlier results are listed."),
     ] = None,
 ) -> None:
     """List audited values, or audit a sample now: values traced back to the bytes of their payload."""
@@ -244,7 +245,9 @@ def audit(
 @app.command("point-of-sale")
 def set_point_of_sale(
     store: Annotated[str, typer.Argument(help="Store: name, slug or ID.", metavar="STORE")],
-    name: Annotated[str | None, typer.Argument(help="Name of its software. Without it: unknown.", metavar="NAME")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of its software. Without it: unknown.", metavar="NAME")
+    ] = None,
 ) -> None:
     """Set the point of sale of a store, so that faults that its stores share are recognized."""
 
@@ -285,8 +288,12 @@ def list_rules(out: Output) -> None:
 
 @rules_app.command("add")
 def add_rule(
-    measure: Annotated[str, typer.Argument(help="Measure, such as null.brand, or a family, such as null.*.", metavar="MEASURE")],
-    above: Annotated[float | None, typer.Option(help="Report a finding above this value; shares are from 0 to 1.")] = None,
+    measure: Annotated[
+        str, typer.Argument(help="Measure, such as null.brand, or a family, such as null.*.", metavar="MEASURE")
+    ],
+    above: Annotated[
+        float | None, typer.Option(help="Report a finding above this value; shares are from 0 to 1.")
+    ] = None,
     below: Annotated[float | None, typer.Option(help="Report a finding below this value.")] = None,
     ignore: Annotated[bool, typer.Option("--ignore", help="Do not monitor the measure.")] = False,
     severity: Annotated[

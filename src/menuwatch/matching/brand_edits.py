@@ -34,7 +34,7 @@ class BrandSpelling(Struct, kw_only=True, frozen=True):
     spelling: Annotated[str, doc("As a menu writes it.")]
     origin: Annotated[
         Literal["spelling", "learned", "person"],
-        doc("`spelling`: only written otherwise; `learned` by the matcher; `person`: said by a person."),
+        doc("`spelling`: written differently; `learned` by the matcher; `person`: decided by a person."),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Corrections: what people said of two listings. They hold for everything that is written like them, and win over the matcher.
+"""Corrections: people's decisions about two listings. They apply to everything that is written like them, and override the matcher.
 
 Corrections in force never contradict each other, neither directly nor through what follows from several: whatever is said to be the
 same forms groups, and no two listings of one group are said to be different.
@@ -78,7 +78,7 @@ ListingJson = Annotated[Raw, json_of(Listing)]
 
 
 class Correction(Struct, kw_only=True, frozen=True):
-    """What a person said of two listings, and of everything that is written like them."""
+    """A person's decision about two listings, and about everything that is written like them."""
 
     id: int
     same: Annotated[bool, doc("Whether they are one product.")]
@@ -106,7 +106,7 @@ class CorrectionResult(Struct, kw_only=True, frozen=True):
     outcome: Annotated[
         Outcome,
         doc(
-            "`recorded`; `repeated`: the same was said before; `replaced`: the earlier one was withdrawn; `alike`: both are "
+            "`recorded`; `repeated`: the same was decided before; `replaced`: the earlier one was withdrawn; `alike`: both are "
             "written alike, and so are one product without it."
         ),
     ]

@@ -64,7 +64,9 @@ class MatchExplanation(Struct, kw_only=True, frozen=True):
     ]
     steps: Annotated[list[MatchStep], doc("The links that lead from one to the other; empty if they are not together.")]
     reasons: Annotated[list[Reason], doc("Evidence of the direct comparison of both, for and against.")]
-    corrected: Annotated[bool | None, doc("Decision of a person: the same (true) or different (false); null if there is none.")]
+    corrected: Annotated[
+        bool | None, doc("Decision of a person: the same (true) or different (false); null if there is none.")
+    ]
 
 
 async def explain(conn: Connection, a: int, b: int) -> MatchExplanation:

@@ -97,7 +97,7 @@ class McpEndpoint:
             principal = principal_of(request)
         except NotSignedIn as error:
             return _unauthenticated(str(error) if error.shown else _SEND_TOKEN)
-        except Exception as error:  # the database is away
+        except Exception as error:  # the database is unreachable
             log.error("database error", action="mcp_database_error", exc_info=error)
             return _problem(503, "Unavailable", "the database cannot be reached at the moment: try again in a minute")
         if principal.token_id is None:

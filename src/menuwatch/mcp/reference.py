@@ -23,8 +23,8 @@ def page() -> str:
     lines = [
         "# Tools for AI clients",
         "",
-        "The tools and resources of the MCP server ([Connect AI clients](../how-to/ai-clients.md)). All of them are read-only. This page",
-        "is made by `python -m menuwatch.mcp.reference docs/reference/ai-tools.md`.",
+        "The tools and resources of the MCP server ([Connect AI clients](../how-to/ai-clients.md)). All of them are read-only.",
+        "This page is made by `python -m menuwatch.mcp.reference docs/reference/ai-tools.md`.",
         "",
         "| tool | purpose |",
         "|---|---|",

@@ -130,7 +130,7 @@ def state_name(state: str | None) -> str:
 @contextlib.asynccontextmanager
 async def reading(pool: Pool, what: str) -> AsyncIterator[Connection]:
     """A transaction that sees one moment, writes nothing and has a time limit. `what` names the tool or resource in the log. Raises
-    ToolError where the database is away, refuses a value or takes too long: its own messages may name its host and user."""
+    ToolError if the database is unreachable, refuses a value or takes too long: its own messages may name its host and user."""
     try:
         async with pool.connection(timeout=10) as conn, conn.transaction():
             await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

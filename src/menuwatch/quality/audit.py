@@ -50,8 +50,8 @@ class AuditedValue(Struct, kw_only=True, frozen=True):
     result: Annotated[
         Result,
         doc(
-            "`equal`; `different`; `not_found`: the payload has no such item; `unreadable`: the file is missing, damaged or not a menu. "
-            "After an update of Menuwatch, `different` may be due to the update."
+            "`equal`; `different`; `not_found`: the payload has no such item; `unreadable`: the file is missing, damaged or not a "
+            "menu. After an update of Menuwatch, `different` may be due to the update."
         ),
     ]
     detail: Annotated[str | None, doc("Why the payload is unreadable; null otherwise.")]
@@ -79,7 +79,7 @@ class _Place(NamedTuple):
 async def audit_sample(
     conn: Connection, archive: FileArchive, platforms: Mapping[str, Platform], *, count: int = SAMPLE
 ) -> list[AuditedValue]:  # fmt: skip
-    """Audits so many random values of stores whose last menu is archived, and keeps the results; returns them."""
+    """Audits this many random values of stores whose last menu is archived, and keeps the results; returns them."""
     rows = await fetch_all(conn, _q.sample, {"count": count})
     ids: list[int] = []
     for row in rows:

@@ -105,7 +105,9 @@ class StoreQuality(Struct, kw_only=True, frozen=True):
     critical: Annotated[int, doc("Open critical findings.")]
     warning: Annotated[int, doc("Open warnings.")]
     info: Annotated[int, doc("Other open findings.")]
-    point_of_sale: Annotated[str | None, doc("The shop's point-of-sale software, as an operator entered it; null if unknown.")]
+    point_of_sale: Annotated[
+        str | None, doc("The shop's point-of-sale software, as an operator entered it; null if unknown.")
+    ]
 
 
 class StoreBand(Struct, kw_only=True, frozen=True):
@@ -150,7 +152,8 @@ class QualityRule(Struct, kw_only=True, frozen=True):
     id: int
     measure: Annotated[str, doc("A measure, or a family such as `null.*`.")]
     condition: Annotated[
-        Condition, doc("`above`, `below`: a finding is reported if the value is above or below `value`; `ignore`: not monitored.")
+        Condition,
+        doc("`above`, `below`: a finding is reported if the value is above or below `value`; `ignore`: not monitored."),
     ]
     amount: Annotated[float | None, doc("Limit; null for `ignore`.")]
     severity: Annotated[Severity | None, doc("Severity of its findings; null for `ignore`.")]

@@ -76,7 +76,9 @@ _ANY_CATEGORY = Annotated[
     Field(description="Canonical category, `all` for all of them together, or `unknown`; all of these if omitted."),
 ]
 _BRAND = Annotated[Text | None, Field(description="Only this brand, case-insensitive.")]
-_BRAND_ID = Annotated[StoreId | None, Field(description="Only this canonical brand; the id of a merged one leads to its successor.")]
+_BRAND_ID = Annotated[
+    StoreId | None, Field(description="Only this canonical brand; the id of a merged one leads to its successor.")
+]
 _CANONICAL = Annotated[
     BigId | None, Field(description="Only this canonical product; the id of a merged one leads to its successor.")
 ]

@@ -67,7 +67,9 @@ class LowestQuery(PageQuery):
     q: Search | None = Field(
         None, description="Only products whose name or brand contains this text, case-insensitive."
     )
-    brand_id: StoreId | None = Field(None, description="Only products of this brand; the id of a merged one leads to its successor.")
+    brand_id: StoreId | None = Field(
+        None, description="Only products of this brand; the id of a merged one leads to its successor."
+    )
     category: Category | None = Field(None, description="Only this canonical category.")
     state: State | None = Field(None, description="Only prices at stores in this state.")
 

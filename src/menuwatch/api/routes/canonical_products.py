@@ -26,7 +26,9 @@ class CanonicalQuery(LongPageQuery, NearQuery):
     q: Search | None = Field(
         None, description="Only products whose name or brand contains this text, case-insensitive."
     )
-    brand_id: StoreId | None = Field(None, description="Only products of this brand; the id of a merged one leads to its successor.")
+    brand_id: StoreId | None = Field(
+        None, description="Only products of this brand; the id of a merged one leads to its successor."
+    )
     category: Category | None = Field(None, description="Only this canonical category.")
     state: list[State] | None = Field(
         None,

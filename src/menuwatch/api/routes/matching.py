@@ -38,7 +38,9 @@ class ReviewQuery(PageQuery):
     brand: Search | None = Field(None, description="Only pairs of this brand: id, name or a spelling.")
     together: bool | None = Field(None, description="Whether they are in one canonical product now.")
     min_impact: int | None = Field(None, ge=0, le=INTEGER_MAX, description="Minimum number of listings it moves.")
-    skipped: bool = Field(False, description="Only skipped pairs (`true`), or only pairs that were not skipped (`false`).")
+    skipped: bool = Field(
+        False, description="Only skipped pairs (`true`), or only pairs that were not skipped (`false`)."
+    )
 
     def where(self) -> ReviewFilter:
         return ReviewFilter(
@@ -65,9 +67,7 @@ class NewCorrection(Input):
     b: BigId = Field(description="Id of a product.")
     same: bool = Field(strict=True, description="Whether they are one product.")
     note: Annotated[Text, Field(max_length=MAX_NOTE_CHARS)] | None = Field(None, description="Why.")
-    replace: bool = Field(
-        False, strict=True, description="Withdraw an earlier correction of the two to the contrary."
-    )
+    replace: bool = Field(False, strict=True, description="Withdraw an earlier correction of the two to the contrary.")
 
 
 class CorrectionQuery(PageQuery):
@@ -83,7 +83,9 @@ class BrandQuery(PageQuery):
     """Which brands."""
 
     q: Search | None = Field(None, description="Text that the name or a spelling contains, case-insensitive.")
-    merged: bool | None = Field(None, description="Only brands that were merged into others (`true`), or only the others (`false`).")
+    merged: bool | None = Field(
+        None, description="Only brands that were merged into others (`true`), or only the others (`false`)."
+    )
 
 
 class BrandMerge(Input):
@@ -141,8 +143,8 @@ async def list_corrections(request: Request, conn: ReadConn, query: Annotated[Co
 
 @router.post("/corrections", **returns(CorrectionResult), summary="Correct the matching of two products")
 async def correct_match(request: Request, conn: WriteConn, new: NewCorrection) -> Response:
-    """Records that two products are the same, or different. Applies to everything that is written like them, and overrides the matcher.
-    A correction that contradicts earlier ones is refused with their ids."""
+    """Records that two products are the same, or different. Applies to everything that is written like them, and overrides the
+    matcher. A correction that contradicts earlier ones is refused with their ids."""
     result = await corrections.correct(conn, new.a, new.b, new.same, note=new.note, replace=new.replace)
     return answer(request, result)
 

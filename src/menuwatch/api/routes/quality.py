@@ -69,7 +69,9 @@ class CategoryWordQuery(PageQuery):
 class NewQualityRule(Input):
     """A rule to add."""
 
-    measure: Annotated[Text, Field(max_length=80)] = Field(description=f"One of {_MEASURES}; or a family, such as `null.*`.")
+    measure: Annotated[Text, Field(max_length=80)] = Field(
+        description=f"One of {_MEASURES}; or a family, such as `null.*`."
+    )
     condition: Condition = Field(
         description="`above`, `below`: report a finding if the value is above or below `value`; `ignore`: do not monitor the measure."
     )
@@ -87,7 +89,9 @@ class NewQualityRule(Input):
 class PointOfSale(Input):
     """The software that a shop uses."""
 
-    name: Annotated[Text, Field(max_length=200)] | None = Field(description="Name of the software; null if it is unknown.")
+    name: Annotated[Text, Field(max_length=200)] | None = Field(
+        description="Name of the software; null if it is unknown."
+    )
 
 
 class QualityRuleList(Struct, kw_only=True, frozen=True):

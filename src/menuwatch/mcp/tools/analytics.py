@@ -249,7 +249,10 @@ class LowestInput(ListInput):
     """Which canonical products."""
 
     limit: int = Field(
-        10, ge=1, le=lowest_prices.MOST_PRODUCTS, description="Maximum number of products; each has a row for each size."
+        10,
+        ge=1,
+        le=lowest_prices.MOST_PRODUCTS,
+        description="Maximum number of products; each has a row for each size.",
     )
     canonical_product_id: BigId | None = CANONICAL
     q: Search | None = Field(None, description="Only those whose name or brand contains this text, in any case.")

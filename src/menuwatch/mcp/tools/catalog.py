@@ -147,7 +147,9 @@ CanonicalDetail = in_brief(CanonicalProductDetail, "CanonicalDetail", "offers")
 class CanonicalInput(ListInput):
     """Which canonical product."""
 
-    canonical_product_id: BigId = Field(description="Id, as from search_canonical_products; that of a merged one leads to its successor.")
+    canonical_product_id: BigId = Field(
+        description="Id, as from search_canonical_products; merged ones lead to their successor."
+    )
     state: State | None = STATE
 
 
