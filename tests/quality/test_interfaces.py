@@ -287,7 +287,7 @@ async def test_the_screens(admin: httpx.AsyncClient, viewer: httpx.AsyncClient, 
     assert f'href="/admin/quality/stores/{store}"' in page.text
     assert "Quality score" in words(page)
     assert "concentrate Dutchie concentrate store-" in words(await viewer.get("/admin/quality/words?show=all"))
-    assert "No such category words" in words(await viewer.get("/admin/quality/words"))
+    assert "No matching category words" in words(await viewer.get("/admin/quality/words"))
     rules = await viewer.get("/admin/quality/rules")
     assert "Add a rule" not in words(rules)
     wrong = await admin.post(

@@ -107,7 +107,7 @@ class VisitLog(Loop):
             )
 
     async def step(self) -> float | None:
-        """Writes everything that waits, in order. What cannot be written because the database is unreachable stays; a visit that cannot
+        """Writes everything that waits, in order. Visits that cannot be written while the database is unreachable stay; one that cannot
         be written for another reason is lost, and no other with it."""
         self._give_up_stale()
         yesterday = self.clock.now().date() - timedelta(days=1)
