@@ -107,8 +107,8 @@ class VisitLog(Loop):
             )
 
     async def step(self) -> float | None:
-        """Writes everything that waits, in order. Visits that cannot be written while the database is unreachable stay; one that cannot
-        be written for another reason is lost, and no other with it."""
+        """Writes everything that waits, in order. Visits stay while the database is unreachable; one that cannot be written for
+        another reason is lost, and no other with it."""
         self._give_up_stale()
         yesterday = self.clock.now().date() - timedelta(days=1)
         self._salts = {day: salt for day, salt in self._salts.items() if day >= yesterday}
