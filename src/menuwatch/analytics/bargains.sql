@@ -97,7 +97,7 @@ DELETE FROM gone_options g
 
 -- name: fill_shrinkflation
 -- A smaller size that replaced a larger one, which is no longer on any menu, at a higher regular price per gram, milligram or piece: at one store, or
--- else over stores. The smaller size came at most 14 days before the larger one went, and 30 days after. One that was on a store's first menu may
+-- else across stores. The smaller size came at most 14 days before the larger one went, and 30 days after. One that was on a store's first menu may
 -- always have been there.
 WITH sized AS MATERIALIZED (
   SELECT p.*, z.size, z.unit, z.amount FROM packs p JOIN pack_sizes z ON z.key = p.size_key

@@ -1,4 +1,4 @@
-"""Checks specials: whether the store really asked the regular price, and how much of the stated saving is one.
+"""Checks specials: whether the store really charged the regular price, and how much of the stated saving is real.
 
 - **Special.** The cheapest option of a size on offer, if it costs less than its regular price.
 - **Observed.** The time of the last 90 days in which the size could be bought and the store was observed.

@@ -1,4 +1,4 @@
-"""`menuwatch analytics`: reports over all stores, with the data they are based on."""
+"""`menuwatch analytics`: reports across all stores, with the data they are based on."""
 
 from __future__ import annotations
 

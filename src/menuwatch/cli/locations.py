@@ -1,4 +1,4 @@
-"""`menuwatch locations`: shops over platforms and licences."""
+"""`menuwatch locations`: shops across platforms and licences."""
 
 from __future__ import annotations
 

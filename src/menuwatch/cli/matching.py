@@ -1,4 +1,4 @@
-"""`menuwatch match`: which listings are the same product, over stores and platforms."""
+"""`menuwatch match`: which listings are the same product, across stores and platforms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Canonical products with their listings over all stores."""
+"""Canonical products with their listings at all stores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _q = sql.load(__package__, "products.sql")
 
 
 class MatchedProduct(Struct, kw_only=True, frozen=True):
-    """One product of one brand in all sizes, over stores and platforms."""
+    """One product of one brand in all sizes, across stores and platforms."""
 
     id: int
     name: str

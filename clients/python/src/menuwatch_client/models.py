@@ -2651,7 +2651,7 @@ class Liveness(Struct, kw_only=True, frozen=True):
 
 
 class Location(Struct, kw_only=True, frozen=True):
-    """One shop at one place, over platforms and licences."""
+    """One shop at one place, across platforms and licences."""
 
     id: int
     name: str
@@ -3003,7 +3003,7 @@ class MatchedBrand(Struct, kw_only=True, frozen=True):
 
 
 class MatchedProduct(Struct, kw_only=True, frozen=True):
-    """One product of one brand in all sizes, over stores and platforms."""
+    """One product of one brand in all sizes, across stores and platforms."""
 
     id: int
     name: str

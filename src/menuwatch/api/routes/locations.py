@@ -1,4 +1,4 @@
-"""Locations: one shop over platforms and licences; what people decide about its menus and licences; licence registers."""
+"""Locations: one shop across platforms and licences; what people decide about its menus and licences; licence registers."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ Reasons = Annotated[Raw, json_of(list[Reason])]
 
 
 class Location(Struct, kw_only=True, frozen=True):
-    """One shop at one place, over platforms and licences."""
+    """One shop at one place, across platforms and licences."""
 
     id: int
     name: str
