@@ -57,7 +57,7 @@ async def test_the_api_and_the_commands_agree(
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", database_url)
     assert (await shop.ask("/api/quality"))["checked"] == 0
-    assert "No such findings" in (await _run("findings")).output
+    assert "No matching findings" in (await _run("findings")).output
     real = await _market(shop.pool)
     ids = [one.id for one in real.shops]
 
