@@ -52,7 +52,7 @@ def band_text(name: str, low: float | None, high: float | None) -> str | None:
 
 
 def cause_text(finding: Finding) -> str:
-    """Whose fault a finding is, and how many of its stores show it."""
+    """Cause of a finding, and how many of its stores show it."""
     if finding.scope == "store":
         return "this store"
     name = (finding.scope_key or "").split(":", 1)[-1] if finding.scope != "platform" else finding.scope_key
