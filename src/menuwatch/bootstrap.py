@@ -276,7 +276,7 @@ async def run_scaler(system: System) -> AsyncIterator[Scaler]:
 async def run_worker(system: System) -> AsyncIterator[Worker]:
     """A worker at work in this process for as long as the context lasts. Raises what ended it, if it ended without being stopped.
 
-    It shares the machine with whatever else this process does (a simulated market, say), so a busy machine is no reason to wait.
+    It shares the machine with whatever else this process does (a simulated market, say), so a busy machine is not a reason to wait.
     """
     runner = await worker(system, monitor_resources=False)
     task = asyncio.create_task(runner.run(), name="worker")

@@ -173,7 +173,7 @@ async def test_prices_for_patients_only_on_request(shop: Shop) -> None:
         (["flower"], "needs a size, such as flower:3.5 g"),
         (["flower:3.5 g*0"], "the quantity must be from 1 to 100"),
         (["flower:3.5 g", "flower:1/8oz"], "is in the basket twice"),
-        (["::"], "is no item: write PRODUCT:SIZE"),
+        (["::"], "is not an item: write PRODUCT:SIZE"),
     ],
 )
 async def test_what_is_refused(shop: Shop, items: list[str], said: str) -> None:

@@ -325,7 +325,7 @@ async def test_months_that_were_packed_are_left_out(pool: Pool) -> None:
     before = await _read(pool, first=date(2026, 3, 1), last=date(2026, 3, 31))
     assert before.items == []
     assert str(before.notice).startswith(
-        "No day of this time is computed. Days are kept since 2026-04-01, up to 2026-04-"
+        "No day in this period is computed. Days are kept since 2026-04-01, up to 2026-04-"
     )
 
 

@@ -28,7 +28,7 @@ async def test_a_product_shows_its_batch_lab_values_and_sales(admin: httpx.Async
     )
     assert '<a href="https://lab.test/certificate.pdf" rel="noreferrer">Certificate of analysis</a>' in answer.text
     assert "Terpenes Myrcene 0.4 %" in text
-    assert "Sold 1,280 since it was made" in text
+    assert "Sold 1,280 since the platform’s record was created" in text
     assert "1/8oz before 2025-11-20 1,204" in text
 
 

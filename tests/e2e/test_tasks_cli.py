@@ -248,7 +248,7 @@ def test_priority_clone_and_due_stores(run: Run, sql: Callable[..., list[Any]]) 
 
 
 def test_failures_by_cause(run: Run, sql: Callable[..., list[Any]]) -> None:
-    assert run("failures") == (0, "", "No such failures in this time.\n")
+    assert run("failures") == (0, "", "No matching failures in this period.\n")
     run("enqueue", "payload_fetch", "--store", "1")
     sql(FAIL)
     (group,) = json.loads(run("failures", "--role", "payload_fetch", "--window", "1h", "--json")[1])

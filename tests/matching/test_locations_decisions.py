@@ -62,12 +62,12 @@ async def test_an_unlinked_store_stays_apart(pool: Pool) -> None:
         assert after["menu", first] == shop != after["menu", second]
     other = after["menu", second]
     with pytest.raises(
-        Conflict, match=rf"ann said on .* that store {second} does not belong to location {shop}: release"
+        Conflict, match=rf"ann decided on .* that store {second} does not belong to location {shop}: release"
     ):
         await _as(pool, lambda conn: service.link(conn, Subject(store_id=second), shop), "bob")
     for old, into in ((other, shop), (shop, other)):
         with pytest.raises(
-            Conflict, match=rf"ann said on .* that store {second} does not belong to location {shop}: release"
+            Conflict, match=rf"ann decided on .* that store {second} does not belong to location {shop}: release"
         ):
             await _as(pool, lambda conn, old=old, into=into: service.merge(conn, old, into), "bob")
     await _as(pool, lambda conn: service.release(conn, Subject(store_id=second)))

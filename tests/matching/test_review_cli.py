@@ -54,7 +54,7 @@ def test_brands(run: Any, rows: MatchRows) -> None:
     rows.brand("Acme")
     assert "Acme Farms was merged into Acme; 0 listings" in run("merge-brands", "acme farms", "2").stdout
     assert [one["name"] for one in json.loads(run("brands", "--json").stdout)] == ["Acme"]
-    assert "a brand of its own again" in run("unmerge-brand", "1").stdout
+    assert "a separate brand again" in run("unmerge-brand", "1").stdout
     assert "spelling of Acme;" in run("move-spelling", "Akme", "--to", "Acme").stdout
     assert "is now named ACME Inc" in run("rename-brand", "Akme", "ACME Inc").stdout
     refused = run("merge-brands", "nothing", "Acme").exception

@@ -60,7 +60,7 @@ async def test_the_same_verdict_again_changes_nothing(rows: MatchRows, conn: Con
         again = await correct(conn, b, a, True)
     assert again.outcome is Outcome.REPEATED
     assert again.correction == first.correction
-    assert "ann said the same" in again.detail
+    assert "ann decided the same" in again.detail
     assert rows.sql("SELECT count(*) FROM match_corrections") == [(1,)]
     assert rows.sql("SELECT count(*) FROM audit_log") == [(1,)]
 
@@ -70,7 +70,7 @@ async def test_the_opposite_is_refused_naming_the_earlier_one(rows: MatchRows, c
     first = await correct(conn, a, b, True)
     assert first.correction is not None
     with pytest.raises(
-        Contradicts, match=rf"ann said at .* the same product \(correction {first.correction.id}\)"
+        Contradicts, match=rf"ann decided at .* the same product \(correction {first.correction.id}\)"
     ) as refused:
         await correct(conn, a, b, False)
     assert refused.value.correction_id == first.correction.id

@@ -57,7 +57,7 @@ async def test_the_api_and_the_commands_agree(
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", database_url)
     assert (await shop.ask("/api/quality"))["checked"] == 0
-    assert "No such findings" in (await _run("findings")).output
+    assert "No matching findings" in (await _run("findings")).output
     real = await _market(shop.pool)
     ids = [one.id for one in real.shops]
 
@@ -287,7 +287,7 @@ async def test_the_screens(admin: httpx.AsyncClient, viewer: httpx.AsyncClient, 
     assert f'href="/admin/quality/stores/{store}"' in page.text
     assert "Quality score" in words(page)
     assert "concentrate Dutchie concentrate store-" in words(await viewer.get("/admin/quality/words?show=all"))
-    assert "No such category words" in words(await viewer.get("/admin/quality/words"))
+    assert "No matching category words" in words(await viewer.get("/admin/quality/words"))
     rules = await viewer.get("/admin/quality/rules")
     assert "Add a rule" not in words(rules)
     wrong = await admin.post(

@@ -79,7 +79,7 @@ class TestSavings:
         await crawl(front, store, 5, haze(40, [30]))
         await crawl(front, store, 1, haze(40, [30]))
         assert cards(await front.page("/deals?sort=off")) == []
-        assert "No special is below a price that the store asked" in (await front.page("/deals?sort=off")).text
+        assert "No special is below a price that the store charged" in (await front.page("/deals?sort=off")).text
         # Without savings the plain page shows what there is.
         assert await deal(front, "") == await deal(front)
         found = await deal(front)

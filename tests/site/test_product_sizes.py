@@ -189,4 +189,4 @@ class TestWatches:
         number = await three.item("Blue Dream")
         answer = await three.post(f"/p/{number}/watch", by="feed", reach="any", condition="any_drop", size="28 g")
         assert answer.status_code == 422
-        assert "No store lists that size any more. Choose another one." in answer.text
+        assert "No store lists that size now. Choose another one." in answer.text

@@ -176,7 +176,7 @@ def test_what_the_page_says_of_the_recorded_menus_of_new_mexico(new_mexico: NewM
     stores = {item["relationships"]["listing"]["data"]["id"] for item in items}
     says(
         f"menus of {len(stores)} stores",
-        f"of {len(cut)} of them only the first 100 items are there: {rows:,} of {total:,}",
+        f"for {len(cut)} of them only the first 100 items were recorded: {rows:,} of {total:,}",
     )
     says(f"| {len(items):,} |")
     assert {len(menu["data"]) for menu in cut} == {100}

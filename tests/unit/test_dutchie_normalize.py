@@ -505,7 +505,7 @@ def test_text_that_no_column_takes_is_mended() -> None:
     )
     assert [p.name for p in made.products] == ["nul here", "halved � emoji", "not utf-8 �", "A thing"]
     assert b"\\u0000" not in msgspec.json.encode(made.products)
-    nul, no_character = "contains NUL, which is removed", "contains what is no character; replaced by U+FFFD"
+    nul, no_character = "contains NUL, which is removed", "contains an invalid character; replaced by U+FFFD"
     assert [(w.product_id, w.field, w.message, w.fatal) for w in made.warnings] == [
         ("a", "Name", nul, False),
         ("a", "description", nul, False),

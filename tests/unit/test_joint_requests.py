@@ -138,7 +138,7 @@ async def test_no_store_leads_into_the_own_network(host: str) -> None:
     own = Joint(base_url="own")
     assert own.hosts_of(f"{host}/5731") == frozenset()
     session: Any = None  # nothing is requested
-    with pytest.raises(Permanent, match="is no shop's site"):
+    with pytest.raises(Permanent, match="is not a shop's site"):
         await own.menu_page(session, f"{host}/5731", 0)
     assert await own.resolve(session, f"{host}/5731") is None
     assert await own.resolve(session, f"www.shop.example@{host}/menu") is None

@@ -251,5 +251,5 @@ async def test_rows_are_paged_and_products_counted() -> None:
 async def test_without_a_base_url_nothing_is_requested() -> None:
     with pytest.raises(Permanent, match="SWEED_BASE_URL is not set"):
         await SWEED.fetch_menu(Shops({}), "7")  # type: ignore[arg-type]
-    with pytest.raises(Permanent, match="no store id of Sweed"):
+    with pytest.raises(Permanent, match="not a store id of Sweed"):
         await adapter().fetch_menu(Shops({}), "abc")  # type: ignore[arg-type]

@@ -25,5 +25,5 @@ def write(home: Path, password: str) -> Path:
 def discard(home: Path, name: str) -> None:
     """Removes the file after the user `name` has chosen a password, where it is theirs that it holds."""
     if name == FIRST_NAME:
-        with contextlib.suppress(OSError):  # a password that is of no use any more
+        with contextlib.suppress(OSError):  # a password that is no longer valid
             (home / FILE).unlink(missing_ok=True)

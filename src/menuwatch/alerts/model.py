@@ -128,7 +128,7 @@ CONDITIONS: Mapping[Condition, ConditionKind] = {
     ),
     "quality_findings": ConditionKind(
         "Critical findings of data quality",
-        "menus are not as usual",
+        "menus are unusual",
         "{size} or more are critical and open",
         ("amount", "debounce_minutes"),
         "findings",

@@ -46,7 +46,7 @@ SELECT %(run)s, row_number() OVER (ORDER BY by, all_states DESC, CASE WHEN by <>
   FROM x;
 
 -- name: create_packs
--- Options of canonical products at stores: those on a menu now, and those that a menu does not have any more (`gone_at`: the last crawl that saw it).
+-- Options of canonical products at stores: those on a menu now, and those that are no longer on a menu (`gone_at`: the last crawl that saw it).
 CREATE TEMPORARY TABLE IF NOT EXISTS packs (
   canonical bigint NOT NULL, dispensary_id integer NOT NULL, product_id bigint NOT NULL, option text NOT NULL, size_key text NOT NULL,
   regular numeric NOT NULL, listed_at timestamptz NOT NULL, gone_at timestamptz);
@@ -96,8 +96,8 @@ DELETE FROM gone_options g
  WHERE g.seen_to < %(until)s::timestamptz - interval '90 days' OR NOT EXISTS (SELECT FROM catalog_products p WHERE p.id = g.product_id);
 
 -- name: fill_shrinkflation
--- A smaller size in place of a larger one that is on no menu any more, at a higher regular price per gram, milligram or piece: at one store, or
--- else over stores. The smaller size came at most 14 days before the larger one went, and 30 days after. One that was on a store's first menu may
+-- A smaller size that replaced a larger one, which is no longer on any menu, at a higher regular price per gram, milligram or piece: at one store, or
+-- else across stores. The smaller size came at most 14 days before the larger one went, and 30 days after. One that was on a store's first menu may
 -- always have been there.
 WITH sized AS MATERIALIZED (
   SELECT p.*, z.size, z.unit, z.amount FROM packs p JOIN pack_sizes z ON z.key = p.size_key

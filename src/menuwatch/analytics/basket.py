@@ -62,9 +62,9 @@ class Want:
 class BasketItem(Struct, kw_only=True, frozen=True):
     """One item of the basket."""
 
-    item: Annotated[str, doc("The item as it was asked for.")]
+    item: Annotated[str, doc("The item as requested.")]
     canonical_product_id: Annotated[
-        int | None, doc("Null for any product of a category; another number than asked for if that was merged.")
+        int | None, doc("Null for any product of a category; differs from the requested id if that product was merged.")
     ]
     name: Annotated[str, doc("Name of the product, or the category.")]
     brand: str | None
@@ -75,7 +75,7 @@ class BasketItem(Struct, kw_only=True, frozen=True):
     lowest: Annotated[Decimal | None, doc("Lowest price of one; null if no store offers it.")]
     implausible: Annotated[
         int,
-        doc("Offers left out because they cost less than a fifth of the item's median price: likely slips of a menu."),
+        doc("Offers left out because they cost less than a fifth of the item's median price: likely errors of a menu."),
     ]
 
 
@@ -112,7 +112,7 @@ class Basket(Struct, kw_only=True, frozen=True):
     """Where to buy which item."""
 
     cost: Decimal
-    missing: Annotated[list[str], doc("Items that are not in it, as they were asked for.")]
+    missing: Annotated[list[str], doc("Items that are not in it, as requested.")]
     stops: Annotated[list[BasketStop], doc("Stores, the nearest first.")]
 
 
@@ -125,10 +125,10 @@ class BasketStore(Struct, kw_only=True, frozen=True):
     city: str | None
     state: str | None
     miles: Annotated[Decimal, doc("Distance from the place, in miles.")]
-    crawled_at: Annotated[Instant, doc("Oldest menu that the prices are of.")]
+    crawled_at: Annotated[Instant, doc("Time of the oldest of these menus.")]
     items: Annotated[int, doc("Items that it offers.")]
-    cost: Annotated[Decimal, doc("What these cost.")]
-    missing: Annotated[list[str], doc("Items that it does not offer, as they were asked for.")]
+    cost: Annotated[Decimal, doc("Cost of these items.")]
+    missing: Annotated[list[str], doc("Items that it does not offer, as requested.")]
 
 
 class CheapestBasket(Struct, kw_only=True, frozen=True):
@@ -151,11 +151,11 @@ class CheapestBasket(Struct, kw_only=True, frozen=True):
     one_store: Annotated[Basket | None, doc("At the cheapest store that has all items; null if none has all of them.")]
     two_stores: Annotated[
         Basket | None,
-        doc("At two stores at most: all items, or else as many as two stores have; null if there is none."),
+        doc("At two stores at most: all items, or as many as two stores have; null if they have none."),
     ]
     any_stores: Annotated[Basket | None, doc("Every item where it costs least; null if no store has any.")]
     stores: Annotated[
-        list[BasketStore], doc("What each store has, those with the most items first, then the cheapest; 50 at most.")
+        list[BasketStore], doc("What each store has, those with the most items first, then the cheapest; at most 50.")
     ]
 
 
@@ -163,7 +163,7 @@ def parse_item(text: str) -> Want:
     """Reads `4711:3.5 g`, `flower:3.5g*2` or `4711`; raises InvalidField. Pure."""
     match = _ITEM.fullmatch(text)
     if match is None or len(text) > 200:
-        raise InvalidField("item", f"{text[:60]!r} is no item: write {ITEM_FORM}")
+        raise InvalidField("item", f"{text[:60]!r} is not an item: write {ITEM_FORM}")
     what, said, quantity = match["what"].lower(), match["size"], int(match["quantity"] or 1)
     if not 1 <= quantity <= MOST_QUANTITY:
         raise InvalidField("item", f"{text!r}: the quantity must be from 1 to {MOST_QUANTITY}")
@@ -171,7 +171,7 @@ def parse_item(text: str) -> Want:
     if said is not None and said.lower() == EACH:
         size = ""
     elif said is not None and size is None:
-        raise InvalidField("item", f"{text!r}: {said!r} is no size; write it as 3.5 g, 100 mg or 10 pieces")
+        raise InvalidField("item", f"{text!r}: {said!r} is not a size; write it as 3.5 g, 100 mg or 10 pieces")
     if what.isdecimal() and 0 < int(what) < 2**63:
         return Want(text=text, product=int(what), size=size, quantity=quantity)
     if what not in CATEGORIES:

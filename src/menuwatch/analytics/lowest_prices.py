@@ -39,16 +39,16 @@ USUAL_PRODUCTS, MOST_PRODUCTS = 10, 50
 
 
 class ObservedPrice(Struct, kw_only=True, frozen=True):
-    """A price, and where and when it was asked."""
+    """A price, and where and when it was charged."""
 
     price: Decimal
     dispensary_id: int
     store: str
     product_id: Annotated[int, doc("Id of the listing.")]
-    from_: Annotated[Instant, doc("First crawl of the last time in which the store asked it.")] = msgspec.field(
+    from_: Annotated[Instant, doc("First crawl of the last period in which the store charged it.")] = msgspec.field(
         name="from"
     )
-    until: Annotated[Instant, doc("End of that time; the time of the request while it lasts.")]
+    until: Annotated[Instant, doc("End of that period; the time of the request while it lasts.")]
 
 
 class LowestPrice(Struct, kw_only=True, frozen=True):
@@ -63,11 +63,11 @@ class LowestPrice(Struct, kw_only=True, frozen=True):
     currency: Annotated[str, doc("USD or CAD.")]
     stores: Annotated[int, doc("Stores at which it was ever observed with a price.")]
     observed_from: Annotated[Instant, doc("First observation of the size. `ever` begins here.")]
-    now: Annotated[ObservedPrice | None, doc("Lowest price now; null if no store that is observed offers it.")]
+    now: Annotated[ObservedPrice | None, doc("Lowest price now; null if no observed store offers it.")]
     lowest_90_days: Annotated[ObservedPrice | None, doc("Lowest price within 90 days; null if it was not offered.")]
     lowest_ever: ObservedPrice
     is_lowest_90_days: Annotated[
-        bool | None, doc("Whether nothing less was asked within 90 days; null if it is not offered now.")
+        bool | None, doc("Whether no store charged less within 90 days; null if it is not offered now.")
     ]
     is_lowest_ever: Annotated[bool | None, doc("The same since the first observation.")]
     implausible: Annotated[int, doc("Observed prices left out because they are below a fifth of the median.")]
@@ -146,7 +146,7 @@ def _row(product: Row, size: str, currency: str, asked: Sequence[tuple[Asked, Ro
 
 
 def _lowest(asked: Sequence[tuple[Asked, Row]]) -> ObservedPrice | None:
-    """The lowest price; of equal ones, that which was asked last."""
+    """The lowest price; of equal ones, the latest."""
     if not asked:
         return None
     one, listing = min(asked, key=lambda pair: (pair[0].price, -pair[0].end.timestamp(), pair[1]["product_id"]))

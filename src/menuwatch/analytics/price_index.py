@@ -116,9 +116,7 @@ class PriceIndexDay(Struct, kw_only=True, frozen=True):
     high: Annotated[Decimal | None, doc("Upper limit of the 95 % confidence interval of the index.")]
     change: Annotated[
         Decimal | None,
-        doc(
-            "Mean change of matched items since the day before: 0.01 is one per cent more. Null where it is not stated."
-        ),
+        doc("Mean change of matched items since the day before: 0.01 is one percent more. Null if it is not stated."),
     ]
     reason: Annotated[
         NoIndex | None,
@@ -143,11 +141,11 @@ class PriceIndex(Struct, kw_only=True, frozen=True):
 
     state: Annotated[str, doc("Two-letter state, `all` or `unknown`.")]
     category: Annotated[str, doc("Canonical category, `all` or `unknown`.")]
-    from_: Annotated[date, doc("First day that was asked for.")] = field(name="from")
-    to: Annotated[date, doc("Last day that was asked for.")]
+    from_: Annotated[date, doc("First requested day.")] = field(name="from")
+    to: Annotated[date, doc("Last requested day.")]
     base: Annotated[date | None, doc("The day on which the index is 100; null if there is no index.")]
-    first_day: Annotated[date | None, doc("First day that is computed, and kept; null if none is.")]
-    last_day: Annotated[date | None, doc("Last day that is computed; null if none is.")]
+    first_day: Annotated[date | None, doc("First computed day that is kept; null if none is kept.")]
+    last_day: Annotated[date | None, doc("Last computed day; null if none is computed.")]
     notice: Annotated[str | None, doc("Why there is no index; null if there is one.")]
     items: Annotated[list[PriceIndexDay], doc("Computed days, oldest first.")]
 
@@ -211,7 +209,7 @@ async def read_price_index(
     if first > last:
         raise InvalidField("from", f"{first} is after the last day {last}: `from` must not be later than `to`")
     if (last - first).days >= LONGEST_DAYS:
-        raise InvalidField("from", f"from {first} to {last} are more than {LONGEST_DAYS} days: ask for a part of them")
+        raise InvalidField("from", f"from {first} to {last} are more than {LONGEST_DAYS} days: request a shorter time")
     values = {"state": state, "category": category, "first": first, "last": last}
     links = await fetch_structs(conn, _Link, _q.index_days, values)
     base, items = _chain(links)
@@ -219,7 +217,7 @@ async def read_price_index(
     if computed["last_day"] is None:
         notice = _not_computed(computed["first_crawl"], datetime.now(UTC))
     elif not links:
-        notice = f"No day of this time is computed. Days are kept since {computed['first_day']}, up to {computed['last_day']}."
+        notice = f"No day in this period is computed. Days are kept since {computed['first_day']}, up to {computed['last_day']}."
     elif base is None:
         notice = f"Too few items to state an index: at least {LEAST_ITEMS} of {LEAST_STORES} stores are needed."
     return PriceIndex(

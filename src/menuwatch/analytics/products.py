@@ -1,4 +1,4 @@
-"""Canonical products with their prices over stores: what each size costs where, now."""
+"""Canonical products with their current prices at each store."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PriceSpread(Struct, kw_only=True, frozen=True):
 
 
 class CanonicalProductRow(Struct, kw_only=True, frozen=True):
-    """One product of one brand in all sizes, over stores and platforms."""
+    """One product of one brand in all sizes, across stores and platforms."""
 
     id: int
     name: str
@@ -70,7 +70,7 @@ class CanonicalOffer(Struct, kw_only=True, frozen=True):
     provider: Annotated[str, doc("Platform of the store.")]
     name: Annotated[str, doc("Name on the menu.")]
     option: Annotated[str, doc("Size or package, as on the menu.")]
-    size: Annotated[str | None, doc("Size as it is written everywhere; null if it has none.")]
+    size: Annotated[str | None, doc("Normalized size; null if it has none.")]
     currency: Annotated[str, doc("Currency of the price: USD, or CAD at stores in Canada.")]
     price: Annotated[Decimal | None, doc("Specials included; null if it has none.")]
     crawled_at: Instant
@@ -88,7 +88,7 @@ class CanonicalProductDetail(CanonicalProductRow, kw_only=True, frozen=True):
     """A canonical product with what each store asks."""
 
     requested_id: Annotated[
-        int, doc("The id of the request: another one than `id` if it was merged into this product.")
+        int, doc("The id of the request: differs from `id` if that product was merged into this one.")
     ]
     offers: Annotated[list[CanonicalOffer], doc("Options that can be bought now, cheapest first.")]
 

@@ -12,7 +12,7 @@ UPDATE analytics_runs SET status = 'failed', finished_at = clock_timestamp(), er
  WHERE status = 'running';
 
 -- name: old_runs
--- Runs whose reports are not read any more: all but the newest two that are done.
+-- Runs whose reports are no longer read: all but the newest two that are done.
 SELECT id FROM analytics_runs WHERE id < coalesce((SELECT min(d.id) FROM (SELECT id FROM analytics_runs WHERE status = 'done' ORDER BY id DESC LIMIT 2) d), 0)
 UNION ALL
 SELECT id FROM analytics_runs WHERE status = 'failed';

@@ -55,7 +55,7 @@ class RunInfo(Struct, kw_only=True, frozen=True):
 class DaysInfo(RunInfo, kw_only=True, frozen=True):
     """The same for a report by day, whose days are kept: since when."""
 
-    kept_since: Annotated[date | None, doc("First day that is kept (UTC), of any state; null if none is.")]
+    kept_since: Annotated[date | None, doc("First day kept (UTC), for any state; null if none is kept.")]
     notice: Annotated[
         str | None, doc("How to compute the first reports, or why there are no days; null if there is nothing to say.")
     ]
@@ -84,7 +84,7 @@ class Coverage(Struct, kw_only=True, frozen=True):
     partial: Annotated[
         int,
         doc(
-            "Of `stores`, those whose last menu (or one of that day) is only a part of the whole one. Products that it "
+            "Of `stores`, those whose last menu (or one of that day) is only part of the whole one. Products that it "
             "lacks are not on the menus that are counted, though the store may offer them."
         ),
     ]
@@ -310,7 +310,7 @@ class PriceDispersion(Struct, kw_only=True, frozen=True):
     category: _Category
     size: Annotated[str, doc("Size as it is written everywhere, for example `3.5 g`.")]
     currency: _Currency
-    locations: Annotated[int, doc("Locations that offer it and are compared, three at least.")]
+    locations: Annotated[int, doc("Locations that offer it and are compared, at least three.")]
     stale_locations: Annotated[
         int,
         doc(
@@ -329,7 +329,7 @@ class PriceDispersion(Struct, kw_only=True, frozen=True):
     mean: Decimal
     cv: Annotated[Decimal, doc("Coefficient of variation: sample standard deviation divided by the mean.")]
     gap: Annotated[Decimal, doc("`max` minus `min`.")]
-    gap_share: Annotated[Decimal, doc("`gap` divided by `min`: 1 means that the dearest asks double.")]
+    gap_share: Annotated[Decimal, doc("`gap` divided by `min`: 1 means that the highest price is twice the lowest.")]
     ratio: Annotated[Decimal, doc("`max` divided by `min`.")]
     cheapest_dispensary_id: Annotated[int, doc("Store with the lowest price.")]
     cheapest_store: str
@@ -348,7 +348,7 @@ class CheapestQuarter(Struct, kw_only=True, frozen=True):
     brand_id: _BrandId
     brand: _BrandName
     compared: Annotated[
-        int, doc("Canonical products and sizes that at least two other locations of the state offer; five at least.")
+        int, doc("Canonical products and sizes that at least two other locations of the state offer; at least five.")
     ]
     cheapest: Annotated[
         int, doc("Of `compared`, those whose price is at or below the first quartile and below the median.")
@@ -374,7 +374,7 @@ class CheckedSpecial(Struct, kw_only=True, frozen=True):
     stated_saving: Annotated[Decimal, doc("Saving according to the menu, 0 to 1.")]
     usual: Annotated[
         Decimal | None,
-        doc("Price at which, or below which, it cost for half of the observed time; null below 30 observed days."),
+        doc("Median price over the observed time; null below 30 observed days."),
     ]
     saving: Annotated[
         Decimal | None,
@@ -382,22 +382,22 @@ class CheckedSpecial(Struct, kw_only=True, frozen=True):
     ]
     verdict: Annotated[
         SpecialVerdict,
-        doc("`genuine`: the regular price, or more, was asked within 90 days. `doubtful`: the same, with a score below 50. "
+        doc("`genuine`: the regular price, or more, was charged within 90 days. `doubtful`: the same, with a score below 50. "
             "`never_asked`: it was not. `unknown`: it was not, within less than 30 observed days."),
     ]  # fmt: skip
     score: Annotated[
         int | None,
         doc(
-            "How much of the stated saving is one against the usual price, 0 to 100; null if observed for less than 30 days."
+            "How much of the stated saving is real, measured against the usual price, 0 to 100; null if observed for under 30 days."
         ),
     ]
     observed_days: Annotated[
         Decimal, doc("Days of the last 90 in which it could be bought and the store was observed.")
     ]
     observed_from: Annotated[Instant | None, doc("Start of the observed time; null if there is none.")]
-    began_at: Annotated[Instant, doc("Since when it has been on special.")]
+    began_at: Annotated[Instant, doc("Start of the special.")]
     regular_until: Annotated[
-        Instant | None, doc("When the regular price, or more, was asked for the last time; null if not within 90 days.")
+        Instant | None, doc("When the store last charged the regular price or more; null if not within 90 days.")
     ]
     checked_at: Annotated[Instant, doc("When the special was checked: at this refresh, or an earlier one.")]
 
@@ -413,9 +413,11 @@ class SpecialShare(Struct, kw_only=True, frozen=True):
     brand: Annotated[str | None, doc("Null for products without a brand, or if not grouped by brand.")]
     category: _Category
     specials: Annotated[int, doc("Specials on offer.")]
-    genuine: Annotated[int, doc("Of `specials`, those whose regular price was really asked.")]
-    doubtful: Annotated[int, doc("Of `specials`, those whose regular price was asked for less than half of the time.")]
-    never_asked: Annotated[int, doc("Of `specials`, those whose regular price was never asked.")]
+    genuine: Annotated[int, doc("Of `specials`, those whose regular price was really charged.")]
+    doubtful: Annotated[
+        int, doc("Of `specials`, those whose regular price was charged for less than half of the time.")
+    ]
+    never_asked: Annotated[int, doc("Of `specials`, those whose regular price was never charged.")]
     unknown: Annotated[int, doc("Of `specials`, those that were observed for too short a time.")]
     never_asked_share: Annotated[
         Decimal | None, doc("`never_asked` divided by `specials` less `unknown`, 0 to 1; null if all are unknown.")
@@ -438,23 +440,23 @@ class Shrinkflation(Struct, kw_only=True, frozen=True):
             "Id of the store; null if no store had both: then the larger size went, and the smaller one came, elsewhere."
         ),
     ]
-    store: Annotated[str | None, doc("Name of the store; null for evidence over stores.")]
+    store: Annotated[str | None, doc("Name of the store; null for evidence across stores.")]
     state: _State
     currency: Annotated[
         str,
         doc(
-            "Currency of the prices: USD, or CAD at stores in Canada; evidence over stores is of those with one currency."
+            "Currency of the prices: USD, or CAD at stores in Canada; evidence across stores is from those with one currency."
         ),
     ]
-    stores: Annotated[int, doc("Stores at which this size took the place of that one; 0 for evidence over stores.")]
-    larger: Annotated[str, doc("The size that is on no menu any more.")]
-    smaller: Annotated[str, doc("The size in its place.")]
-    larger_price: Annotated[Decimal, doc("Its last regular price; over stores the median of these.")]
-    smaller_price: Annotated[Decimal, doc("Its regular price now; over stores the median of these.")]
+    stores: Annotated[int, doc("Stores at which this size replaced the larger one; 0 for evidence across stores.")]
+    larger: Annotated[str, doc("The size that is no longer on any menu.")]
+    smaller: Annotated[str, doc("The size that replaced it.")]
+    larger_price: Annotated[Decimal, doc("Its last regular price; across stores the median.")]
+    smaller_price: Annotated[Decimal, doc("Its regular price now; across stores the median.")]
     larger_until: Annotated[Instant, doc("Last crawl that saw the larger size.")]
     smaller_from: Annotated[Instant, doc("First crawl that saw the smaller size.")]
-    larger_product_id: Annotated[int | None, doc("Listing of the larger size; null over stores.")]
-    smaller_product_id: Annotated[int | None, doc("Listing of the smaller size; null over stores.")]
+    larger_product_id: Annotated[int | None, doc("Listing of the larger size; null for evidence across stores.")]
+    smaller_product_id: Annotated[int | None, doc("Listing of the smaller size; null for evidence across stores.")]
     size_change: Annotated[Decimal, doc("Change of the size: -0.2 is a fifth less.")]
     unit_price_change: Annotated[Decimal, doc("Change of the regular price per unit: 0.25 is a quarter more.")]
 
@@ -470,7 +472,9 @@ class MarketDay(Struct, kw_only=True, frozen=True):
     category: Annotated[str, doc("Canonical category, `all` or `unknown`.")]
     products: Annotated[int, doc("Products on the menus.")]
     in_stock: Annotated[int, doc("Of `products`, those in stock.")]
-    out_of_stock: Annotated[int, doc("Of `products`, those listed as out of stock; of the rest the menu does not say.")]
+    out_of_stock: Annotated[
+        int, doc("Of `products`, those listed as out of stock; for the others the menu does not say.")
+    ]
     out_share: Annotated[
         Decimal | None, doc("`out_of_stock` divided by the sum of both, 0 to 1; null if no menu says.")
     ]
@@ -488,7 +492,7 @@ class BrandDay(Struct, kw_only=True, frozen=True):
 
     day: date
     state: _DayState
-    brand_id: Annotated[int, doc("Id of the canonical brand on that day; it may be merged since.")]
+    brand_id: Annotated[int, doc("Id of the canonical brand on that day; it may have been merged since.")]
     brand: str
     products: Annotated[int, doc("Its products on the menus.")]
     in_stock: Annotated[int, doc("Of `products`, those in stock.")]

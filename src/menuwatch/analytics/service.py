@@ -215,33 +215,33 @@ SOURCES = {
     ),
     Report.DISPERSION: ReportSource(
         PriceDispersion, _q.price_dispersion, _PLACE, "Price dispersion of canonical products",
-        "Prices of one size of a canonical product over at least three locations, most locations first. Unlike sizes, and options\n"
+        "Prices of one size of a canonical product over at least three locations, most locations first. Different sizes, and options\n"
         "without a size, are never compared. A shop on two platforms counts once, with its fresher menu. Left out and counted are\n"
         "stale menus, those with a newer one in quarantine, and prices above five times the median or below a fifth of it.",
     ),
     Report.GAPS: ReportSource(
         PriceDispersion, _q.widest_gaps, {"gap_place": int}, "Widest price gaps",
-        "What the dearest location asks above the cheapest one for one size of a canonical product, by the ratio. The rows are those\n"
+        "Gap between the highest and the lowest price of one size of a canonical product, by their ratio. The rows are those\n"
         "of the price dispersion, with the same left out: stale menus, those with a newer one in quarantine, and implausible prices.",
     ),
     Report.CHEAPEST: ReportSource(
         CheapestQuarter, _q.cheapest_quarter, _PLACE, "Locations in the cheapest quarter",
         "How often a location is in the cheapest quarter of its state: its price for a product and size is at or below the\n"
-        "first quartile, and below the median. Most often first; of at least five comparisons.",
+        "first quartile, and below the median. Most often first, with at least five comparisons.",
     ),
     Report.SPECIALS: ReportSource(
-        CheckedSpecial, _q.specials, _PLACE, "Specials and what was really asked",
-        "Each special on offer with a verdict: whether the store asked the regular price, or more, within 90 days, and a score for\n"
-        "how much of the stated saving is one against the usual price. Those that were never asked come first.",
+        CheckedSpecial, _q.specials, _PLACE, "Specials and their past prices",
+        "Each special on offer with a verdict: whether the store charged the regular price, or more, within 90 days, and a score for\n"
+        "how much of the stated saving is real, measured against the usual price. Prices never charged come first.",
     ),
     Report.SPECIAL_GROUPS: ReportSource(
         SpecialShare, _q.special_groups, _PLACE, "Specials by state, store, brand or category",
-        "Share of specials whose regular price was never asked within 90 days, of those of which that is known; the highest first.",
+        "Share of specials whose regular price was never charged within 90 days, among those with a known verdict; the highest first.",
     ),
     Report.SHRINKFLATION: ReportSource(
         Shrinkflation, _q.shrinkflation, _PLACE, "Smaller sizes at higher prices per unit",
-        "A smaller size of a canonical product in place of a larger one that is on no menu any more, at a higher regular price per\n"
-        "gram, milligram or piece. Sizes of half or less are other packages and left out. Most stores first.",
+        "A smaller size of a canonical product that replaced a larger one, now on no menu, at a higher regular price per\n"
+        "gram, milligram or piece. Sizes of half or less are different packages and left out. Most stores first.",
     ),
     Report.MARKET_DAYS: ReportSource(
         MarketDay, _q.market_days, {"day": date, "state": str, "category": str}, "Stock and discounts by day",

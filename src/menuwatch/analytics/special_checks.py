@@ -1,14 +1,14 @@
-"""Checks specials: whether the store really asked the regular price, and how much of the stated saving is one.
+"""Checks specials: whether the store really charged the regular price, and how much of the stated saving is real.
 
 - **Special.** The cheapest option of a size on offer, if it costs less than its regular price.
 - **Observed.** The time of the last 90 days in which the size could be bought and the store was observed.
-- **Usual price.** The price at which, or below which, the size cost for half of the observed time, specials included. Not stated if
+- **Usual price.** The median price over the observed time, specials included: for half of it the size cost this or less. Not stated if
   observed for less than LEAST_DAYS.
-- **Score.** How much of the stated saving is one against the usual price: 100 x (usual - price) / (regular - price), from 0 to 100. A
-  special that lasts for more than half of the time is the usual price and has 0. Null without a usual price.
-- **Verdict.** `genuine`: the regular price, or more, was asked within 90 days (catalog/asked_prices.py: the rule of the public site).
-  `doubtful`: the same, with a score below DOUBTFUL. `never_asked`: it was not asked. `unknown`: it was not asked, and the size was
-  observed for less than LEAST_DAYS.
+- **Score.** How much of the stated saving is real, measured against the usual price: 100 x (usual - price) / (regular - price), from 0
+  to 100. A special that lasts for more than half of the time is the usual price and has 0. Null without a usual price.
+- **Verdict.** `genuine`: the regular price, or more, was charged within 90 days (catalog/asked_prices.py: the rule of the public
+  site). `doubtful`: the same, with a score below DOUBTFUL. `never_asked`: it was not charged. `unknown`: it was not charged, and the
+  size was observed for less than LEAST_DAYS.
 
 Stores are checked before the reports of a refresh, those whose check is oldest first, each in a transaction of its own. A large
 installation may take several refreshes for all stores; `checked_at` says when a row was checked.
@@ -83,7 +83,7 @@ class CheckedSpecial:
 
 
 def judge(asked: Sequence[Asked], price: int, regular: int, now: datetime) -> CheckedSpecial:
-    """The check of a special, from what was asked in the last 90 days while the store was observed. Pure."""
+    """The check of a special, from the prices charged in the last 90 days while the store was observed. Pure."""
     usual, observed = usual_price(asked)
     days = observed.total_seconds() / 86_400
     past = past_of_special(asked, price, regular, now)

@@ -144,7 +144,7 @@ def of_database(error: psycopg.Error, keeper: Keeper | None) -> Problem:
             )
         case psycopg.errors.IntegrityError():
             return problems.ConflictingState(
-                "this conflicts with the stored data: something was added or removed meanwhile"
+                "this conflicts with the stored data: something was added or removed in the meantime"
             )
         case psycopg.OperationalError():
             outage = away(error, keeper)

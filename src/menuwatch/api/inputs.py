@@ -121,12 +121,15 @@ Amount = Annotated[Decimal, WithJsonSchema({"type": "number"})]
 """An exact decimal number, written as a JSON number."""
 
 CANONICAL_PRODUCTS = Field(
-    None, description="Only these canonical products (repeatable); one that was merged into another is followed."
+    None, description="Only these canonical products (repeatable); the id of a merged one leads to its successor."
 )
 BRAND_IDS = Field(
-    None, description="Only canonical products of these brands, by id (repeatable); merged brands are followed."
+    None,
+    description="Only canonical products of these brands, by id (repeatable); the id of a merged one leads to its successor.",
 )
-LOCATIONS = Field(None, description="Only stores at these locations (repeatable); merged locations are followed.")
+LOCATIONS = Field(
+    None, description="Only stores at these locations (repeatable); the id of a merged one leads to its successor."
+)
 
 StorePath = Annotated[int, Path(ge=1, le=INTEGER_MAX, description="Id of the store.")]
 ProductPath = Annotated[int, Path(ge=1, le=BIGINT_MAX, description="Id of the product.")]

@@ -282,7 +282,7 @@ async def verify(
     repair: bool = False,
     progress: Progress = lambda done, of: None,
 ) -> VerifyResult:
-    """Verifies the whole archive. Safe while crawls run: files in progress are no faults."""
+    """Verifies the whole archive. Safe while crawls run: files in progress are not faults."""
     check = _Check(pool, archive, platforms, repair)
     staged = await check.check_staged()
     await check.find_strays()

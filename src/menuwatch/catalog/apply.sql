@@ -16,7 +16,7 @@ SELECT nextval(pg_get_serial_sequence('catalog_products', 'id')) FROM generate_s
 -- name: merge_changed
 -- `products` are known ones whose raw item differs from the stored one, or that come back after a gap. A state ends, and
 -- becomes history, only where price, stock or potency differ, or after a gap. What a brand says of itself and the stock of the shop's
--- kiosk are no changes of the product, nor is its sold count, which grows with every sale; past counts are kept beside past batches and lab values.
+-- kiosk do not count as changes of the product, nor does its sold count, which grows with every sale; past counts are kept beside past batches and lab values.
 WITH s AS MATERIALIZED (
   SELECT * FROM json_to_recordset(%(products)s::json) AS s(
          id bigint, content_hash bytea, name_raw text, name text, brand_name_raw text, brand_name text, category text,

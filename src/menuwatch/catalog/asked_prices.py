@@ -1,5 +1,5 @@
-"""What a store really asked for one size of a product, as observed, and what that says of a special. The rule of all screens that say
-whether a struck price is a saving: it counts if the store asked it, or more, within WINDOW. Pure.
+"""What a store really charged for one size of a product, as observed, and what that means for a special. The rule of all screens that
+say whether a struck price is a saving: it counts if the store charged it, or more, within WINDOW. Pure.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ SELECT c.product_id, c.changed_at
  ORDER BY c.changed_at DESC, c.product_id DESC LIMIT %(limit)s;
 
 -- name: reach
--- The date of the change so many changes before `until` (null: the newest), by the index alone.
+-- The date of the change that many changes before `until` (null: the newest), by the index alone.
 SELECT ended_at AS at FROM product_history
  WHERE (%(until)s::timestamptz IS NULL OR ended_at <= %(until)s) ORDER BY ended_at DESC OFFSET %(n)s LIMIT 1;
 

@@ -40,7 +40,9 @@ class MatchChange(Struct, kw_only=True, frozen=True):
     listings: Annotated[int, doc("Number of listings that moved.")]
     cause: Annotated[
         Literal["menu", "correction", "rules"],
-        doc("`menu`: new or renamed listings; `correction`: a person said so; `rules`: a new version of the matcher."),
+        doc(
+            "`menu`: new or renamed listings; `correction`: a person's decision; `rules`: a new version of the matcher."
+        ),
     ]
 
 

@@ -16,7 +16,7 @@ import msgspec
 from menuwatch.core.shapes import doc
 
 StockStatus = Literal["in_stock", "oos", "unknown"]
-"""`unknown` means that the platform said nothing about stock: it is neither zero nor some."""
+"""`unknown` means that the platform gave no stock information: neither in nor out of stock."""
 
 
 class Variant(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -76,7 +76,8 @@ Terpenes = Annotated[Raw, json_of(list[LabValue]), doc("Terpenes of the lab resu
 BatchJson = Annotated[Raw, json_of(ProductBatch)]
 BatchOnSale = Annotated[BatchJson | None, doc("Batch on sale; null if the menu names none, or several.")]
 QuantitySold = Annotated[
-    int | None, doc("Number of packages sold since the product was made; null if the menu does not count them.")
+    int | None,
+    doc("Number of packages sold since the platform's record was created; null if the menu does not count them."),
 ]
 CanonicalProductId = Annotated[
     int | None, doc("Id of the canonical product: the same item in all stores and sizes. Null until it is matched.")

@@ -2,7 +2,7 @@
 
 A complete menu that was applied is an observation. A product in it is seen; one that is not gets a miss. The third miss in a row
 makes it out of stock; further misses change nothing; when it is seen again it is back at once. Failed, partial and quarantined
-crawls are no observations and never get here.
+crawls are not observations and never get here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`menuwatch analytics`: reports over all stores, with the data they are based on."""
+"""`menuwatch analytics`: reports across all stores, with the data they are based on."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from menuwatch.core.format import money, percent, pluralize
 from menuwatch.db.pool import Connection
 from menuwatch.system import System
 
-app = Commands("Show analytics over all stores, with the data they are based on.")
+app = Commands("Show analytics across all stores, with the data they are based on.")
 app.add_typer(bargains.app)
 
 _COVERAGE = (
@@ -263,7 +263,7 @@ def price_dispersion(
     brand: BrandOption = None,
     product: CanonicalOption = None,
 ) -> None:
-    """Show the prices of one size of a canonical product over locations."""
+    """Show the prices of one size of a canonical product across locations."""
     filters = ReportFilter(
         state=parse_scope(state), category=parse_category(category), brand=brand, canonical_product=product
     )
@@ -278,7 +278,7 @@ def widest_gaps(
     brand: BrandOption = None,
     product: CanonicalOption = None,
 ) -> None:
-    """Show where the dearest location asks the most above the cheapest one."""
+    """Show the widest gaps between the highest and the lowest price of a product."""
     filters = ReportFilter(
         state=parse_scope(state), category=parse_category(category), brand=brand, canonical_product=product
     )
@@ -313,7 +313,7 @@ def specials(
     brand: BrandOption = None,
     store: StoresOption = None,
 ) -> None:
-    """Show specials, and whether the store really asked the regular price."""
+    """Show specials, and whether the store really charged the regular price."""
     if by is not None and verdict is not None:
         raise Refused("--by and --verdict are mutually exclusive")
     filters = ReportFilter(
@@ -331,7 +331,7 @@ def shrinkflation(
     product: CanonicalOption = None,
     store: StoresOption = None,
 ) -> None:
-    """Show smaller sizes that took the place of larger ones, at a higher price per unit."""
+    """Show smaller sizes that replaced larger ones, at a higher price per unit."""
     filters = ReportFilter(
         state=parse_scope(state), category=parse_category(category), brand=brand, canonical_product=product
     )

@@ -60,7 +60,7 @@ def cheapest_basket(
     item: Annotated[
         list[str],
         typer.Argument(
-            help="What to buy: `4711:3.5 g` (a canonical product) or `flower:3.5 g` (any of a category), `*2` behind it for two.",
+            help="What to buy: `4711:3.5 g` (a canonical product) or `flower:3.5 g` (any of a category); append `*2` for two.",
             metavar="ITEM",
         ),
     ],
@@ -69,10 +69,10 @@ def cheapest_basket(
         float, typer.Option(min=0.1, max=FARTHEST_MILES, help="Distance from it, in miles.")
     ] = DEFAULT_MILES,
     medical: Annotated[
-        bool, typer.Option("--medical", help="Count prices for patients where there is no other.")
+        bool, typer.Option("--medical", help="Use prices for patients where there is no other.")
     ] = False,
 ) -> None:
-    """Find where several products cost least together: at one store, over two and over any number."""
+    """Find where several products cost least together: at one store, at two, or at any number."""
     wants = basket.parse_items(item)
     circle = parse_circle(near, miles)
     assert circle is not None, "near is given"

@@ -24,6 +24,6 @@ def config(
     out: LimitedOutput,
     changed: Annotated[bool, typer.Option("--changed", help="Only settings that differ from their default.")] = False,
 ) -> None:
-    """List settings with their values and where these come from. Secrets are shown only as set or not."""
+    """List settings with their values and sources. Secrets are shown only as set or not."""
     rows = [setting for setting in settings_shown(load_settings()) if setting.changed or not changed]
     out.show(rows, COLUMNS, "setting", empty="All settings have their defaults.")

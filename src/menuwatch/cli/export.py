@@ -57,7 +57,7 @@ def export(
         typer.Argument(
             help="products (current), offers (one row per size or package), stores, snapshots (one row per product and crawl), "
             "changes, details (batches, lab values and sold counts over time), canonical-products, brands and locations, "
-            "product-matches (which product is which canonical one), or match-events (merged and split canonical products)."
+            "product-matches (the canonical product of each product), or match-events (merged and split canonical products)."
         ),
     ],
     out: Annotated[Path, typer.Argument(help="File to write, a directory with --partition, or - for standard output.")],
@@ -78,11 +78,13 @@ def export(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")] = False,
     incremental: Annotated[
         bool,
-        typer.Option("--incremental", help="Write what is new since the last run into a directory, as one more file."),
+        typer.Option(
+            "--incremental", help="Add the rows that are new since the last run to a directory, as one more file."
+        ),
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Export products, their history or what they are matched to. The file appears when it is complete; a failed export leaves no
+    """Export products, their history or their matches. The file appears when it is complete; a failed export leaves no
     partial file."""
     if states and what is not TableChoice.SNAPSHOTS:
         raise Refused("--states is for snapshots only")

@@ -48,14 +48,14 @@ def failures(
     status: Annotated[FailureStatus | None, typer.Option(help="Only failures with this status.")] = None,
     limit: Annotated[int, limit_option(MAX_GROUPS)] = 50,
 ) -> None:
-    """List failures by cause, role and host: open ones first, the most frequent first."""
+    """List failures by cause, role and host: open ones first, then the most frequent."""
     roles = [parse_role(name) for name in role] if role else None
 
     async def act(system: System, conn: Connection) -> list[FailureGroup]:
         kept = system.settings.task_history_days
         return await list_failures(conn, window, roles=roles, status=status, limit=limit, kept_days=kept)
 
-    print_list(read(act), FAILURE_COLUMNS, out.format, empty="No such failures in this time.")
+    print_list(read(act), FAILURE_COLUMNS, out.format, empty="No matching failures in this period.")
 
 
 CauseArgument = Annotated[str, typer.Argument(help="Cause, from `menuwatch tasks failures`.", metavar="CAUSE")]

@@ -84,11 +84,11 @@ def list_(
     out: LimitedOutput,
     state: StatesOption = None,
     linked: Annotated[
-        bool | None, typer.Option("--linked/--unlinked", help="Only licences with, or without, a location.")
+        bool | None, typer.Option("--linked/--unlinked", help="Only licences with or without a location.")
     ] = None,
     ended: Annotated[
         bool | None,
-        typer.Option("--ended/--valid", help="Only licences that are gone, expired or inactive, or the others."),
+        typer.Option("--ended/--valid", help="Only licences that are gone, expired or inactive, or only valid ones."),
     ] = None,
     q: Annotated[
         str | None, typer.Option("--search", help="Only licences with this text in number, holder, trade name or city.")

@@ -1,4 +1,4 @@
-"""`menuwatch locations`: shops over platforms and licences."""
+"""`menuwatch locations`: shops across platforms and licences."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from menuwatch.stores import store as stores
 
 app = Commands("List shops across platforms and licences, and correct links.")
 
-LocationArgument = Annotated[int, typer.Argument(min=1, help="ID of a location.", metavar="LOCATION")]
+LocationArgument = Annotated[int, typer.Argument(min=1, help="Id of a location.", metavar="LOCATION")]
 StoreLink = Annotated[str | None, typer.Option("--store", help="A store: name, slug or ID.")]
-LicenceLink = Annotated[int | None, typer.Option("--licence", min=1, help="ID of a licence.")]
+LicenceLink = Annotated[int | None, typer.Option("--licence", min=1, help="Id of a licence.")]
 
 COLUMNS = (
     Column("#", "id"),
@@ -97,7 +97,7 @@ def list_(
     miles: MilesOption = None,
     updated_since: UpdatedOption = None,
 ) -> None:
-    """List locations: each shop once, however many platforms it is on."""
+    """List locations: each shop once, across platforms."""
     where = LocationFilter(
         states=state, status=status, several=several, q=q,
         circle=parse_circle(near, miles), updated_since=parse_updated(updated_since),
@@ -119,7 +119,7 @@ def show(location: LocationArgument, json: JsonOption = False) -> None:
 def link(
     location: LocationArgument, store: StoreLink = None, licence: LicenceLink = None, json: JsonOption = False
 ) -> None:
-    """Put a store or a licence into a location. The matcher never overrules it."""
+    """Link a store or a licence to a location. The matcher never overrules it."""
 
     async def act(conn: Connection) -> LocationDetail:
         number = await service.link(conn, await _subject(conn, store, licence), location)
@@ -132,7 +132,7 @@ def link(
 def unlink(
     location: LocationArgument, store: StoreLink = None, licence: LicenceLink = None, json: JsonOption = False
 ) -> None:
-    """Take a store or a licence out of a location; a store gets a location of its own. The matcher never puts it back."""
+    """Unlink a store or a licence from a location; a store gets its own location. The matcher never links it again."""
 
     async def act(conn: Connection) -> LocationDetail:
         number = await service.unlink(conn, await _subject(conn, store, licence), location)
@@ -143,7 +143,7 @@ def unlink(
 
 @app.command("release")
 def release(store: StoreLink = None, licence: LicenceLink = None) -> None:
-    """Withdraw what people decided about a store or a licence: the matcher places it again."""
+    """Withdraw people's decisions about a store or a licence: the matcher assigns it again."""
 
     async def act(conn: Connection) -> Subject:
         subject = await _subject(conn, store, licence)
@@ -156,10 +156,10 @@ def release(store: StoreLink = None, licence: LicenceLink = None) -> None:
 @app.command("merge")
 def merge(
     location: LocationArgument,
-    into: Annotated[int, typer.Option("--into", min=1, help="ID of the location that stays.")],
+    into: Annotated[int, typer.Option("--into", min=1, help="Id of the location that stays.")],
     json: JsonOption = False,
 ) -> None:
-    """Merge two locations. The number of the first then redirects to the second."""
+    """Merge two locations. The id of the first then redirects to the second."""
 
     async def act(conn: Connection) -> LocationDetail:
         return await service.get_location(conn, await service.merge(conn, location, into))

@@ -23,7 +23,7 @@ from menuwatch.workers import service as workers
 from menuwatch.workers.logs import Level, LogGaps, LogLine
 from menuwatch.workers.service import WorkerFilter
 
-FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they come.")]
+FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they are written.")]
 LevelOption = Annotated[Level, typer.Option(help="Lowest level.")]
 LinesOption = Annotated[int, limit_option(logs.LINES)]
 
@@ -32,7 +32,7 @@ _LAST_LINES = timedelta(seconds=5)
 """Time within which the last lines of a finished task are stored."""
 
 _Read = Callable[[Connection, Any, int | None], Awaitable[list[LogLine]]]
-"""Lines after a key, newest first, at most so many."""
+"""Up to the given number of lines after a key, newest first."""
 
 
 def task_logs(
@@ -152,7 +152,7 @@ def _note(gaps: LogGaps, shown: int, empty: str) -> None:
         notice(empty)
     if gaps.dropped:
         notice(
-            f"{pluralize(gaps.dropped, 'line')} of the same time dropped: too many at once, or the database was away."
+            f"{pluralize(gaps.dropped, 'line')} of the same time dropped: too many at once, or the database was unreachable."
         )
     if gaps.deleted:
         notice("Older lines were deleted: lines are kept for 7 days, and the newest 50,000 of each worker.")

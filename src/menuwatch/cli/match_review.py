@@ -24,7 +24,7 @@ app = Commands("Review, correct and edit matches.")
 AArgument = Annotated[int, typer.Argument(help="Id of a product.", metavar="A", min=1)]
 BArgument = Annotated[int, typer.Argument(help="Id of another product.", metavar="B", min=1)]
 NoteOption = Annotated[str | None, typer.Option("--note", help="Why.")]
-ReplaceOption = Annotated[bool, typer.Option("--replace", help="Withdraw an earlier correction that says otherwise.")]
+ReplaceOption = Annotated[bool, typer.Option("--replace", help="Withdraw an earlier correction to the contrary.")]
 BrandArgument = Annotated[str, typer.Argument(help="Id, name or spelling of the brand.", metavar="BRAND")]
 
 _LARGEST_FILE = 10_000_000
@@ -138,7 +138,7 @@ def correct(
     replace: ReplaceOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Make the corrections of a file: all, or none if a line is wrong."""
+    """Apply the corrections in a file: all, or none if a line is invalid."""
     require_files([file])
     if file.stat().st_size > _LARGEST_FILE:
         raise Refused(f"{file} is larger than {_LARGEST_FILE / 1e6:.0f} MB: split it")
@@ -248,7 +248,7 @@ def unmerge_brand(
 ) -> None:
     """Undo the merge of a brand, which gets its spellings back."""
     edit = in_transaction(lambda _, conn: brand_edits.unmerge_brand(conn, brand))
-    _print_edit(edit, f"{edit.brand.name} is a brand of its own again", json)
+    _print_edit(edit, f"{edit.brand.name} is a separate brand again", json)
 
 
 @app.command("move-spelling")
@@ -258,7 +258,7 @@ def move_spelling(
     new: Annotated[str | None, typer.Option("--new", help="Name of a new brand.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Say which brand a spelling names."""
+    """Assign a spelling to a brand."""
     if (to is None) == (new is None):
         raise Refused("give either --to with a brand, or --new with the name of a new one")
 
@@ -273,7 +273,7 @@ def move_spelling(
 @app.command("rename-brand")
 def rename_brand(
     brand: BrandArgument,
-    name: Annotated[str, typer.Argument(help="Name that is shown.", metavar="NAME")],
+    name: Annotated[str, typer.Argument(help="Name to display.", metavar="NAME")],
     json: JsonOption = False,
 ) -> None:
     """Change the name of a brand; its address stays."""

@@ -1,4 +1,4 @@
-"""`menuwatch match`: which listings are the same product, over stores and platforms."""
+"""`menuwatch match`: which listings are the same product, across stores and platforms."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def explain_(a: _Listing, b: _Listing, json: JsonOption = False) -> None:
         echo("Not matched yet: run `menuwatch match apply`, or wait for the server.")
         return
     result = "One product" if found.together else "Different products"
-    echo(f"{result}, confidence {percent(found.confidence)} that they are one.")
+    echo(f"{result}, confidence {percent(found.confidence)} that they are one product.")
     if found.written_alike:
         echo("Both are written alike.")
     if found.corrected is not None:
-        echo(f"A person said: {'the same' if found.corrected else 'different'}.")
+        echo(f"Corrected by a person: {'same' if found.corrected else 'different'}.")
     for step in found.steps:
         echo(f"  {step.a} = {step.b} ({percent(step.confidence)}): {_reasons(step.reasons)}")
     if found.reasons:
@@ -121,7 +121,7 @@ def apply(json: JsonOption = False) -> None:
 
 @app.command("rebuild")
 def rebuild(json: JsonOption = False) -> None:
-    """Drop all links and match every listing again. Numbers and corrections stay."""
+    """Drop all links and match every listing again. Ids and corrections stay."""
     result = with_system(lambda system: rebuild_index(system.pool))
     if json:
         print_json(result)
@@ -140,9 +140,9 @@ def listings(
     out: Annotated[Path, typer.Option("--out", help="CSV file to write.", metavar="FILE")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
 ) -> None:
-    """Group the listings of a file: the same product gets the same number. No database is needed.
+    """Group the listings of a file: listings of the same product get the same group id. No database is needed.
 
-    Fields that are used where they are given: `store`, `seller`, `source`, `source_id`, `brand`, `category`, `subcategory`, `strain`,
+    Optional fields: `store`, `seller`, `source`, `source_id`, `brand`, `category`, `subcategory`, `strain`,
     `size` and `size_g`.
     """
     require_files([file])

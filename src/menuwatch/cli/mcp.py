@@ -16,7 +16,7 @@ def mcp(
         Role, typer.Option(help="Permissions of the client: `viewer` hides the tools for operators.")
     ] = Role.OPERATOR,
 ) -> None:
-    """Serve one AI client on standard input and output (Model Context Protocol). All tools only read."""
+    """Serve one AI client on standard input and output (Model Context Protocol). All tools are read-only."""
     principal = Principal(name="terminal", role=role, permissions=ALLOWED[role])
 
     async def serve(system: System) -> None:

@@ -18,7 +18,7 @@ from menuwatch.platforms.new_package import write_package
 from menuwatch.platforms.report import Report, report
 from menuwatch.stores import store as stores
 
-app = Commands("List platforms, start a new one, and check one with recorded responses.")
+app = Commands("List platforms, create a new one, and check one with recorded responses.")
 
 COLUMNS = (
     Column("Platform", "platform", rank=1),
@@ -42,13 +42,13 @@ _SHOWN = 20
 
 @app.command("list")
 def list_(out: Output) -> None:
-    """List platforms: how their menus are obtained, their stores, and the package that each is from."""
+    """List platforms: how their menus are obtained, their stores, and the package that provides each."""
 
     platforms, origins = registry.platforms(load_settings()), registry.origins()
     try:
         counts = read(lambda _, conn: stores.count_by_platform(conn))
     except Refused as error:
-        notice(f"menuwatch: stores are not counted: {error}")
+        notice(f"menuwatch: stores could not be counted: {error}")
         counts = {}
     rows: list[dict[str, Any]] = [
         {
@@ -82,7 +82,7 @@ def _menus(platform: Any) -> str:
 @app.command("new")
 def new(
     name: Annotated[str, typer.Argument(help="Name of the platform, for example acme_menus.")],
-    into: Annotated[Path, typer.Option("--into", help="Folder in which the package's folder is made.")] = Path(),
+    into: Annotated[Path, typer.Option("--into", help="Folder in which the package's folder is created.")] = Path(),
 ) -> None:
     """Write the package of a new platform: an adapter for a made-up menu, a sample file, and tests that pass."""
     written = write_package(name, into)
@@ -90,7 +90,7 @@ def new(
     echo(f"Wrote {root}: {pluralize(len(written), 'file')}.")
     notice(
         f"Next: pip install -e {root} && pytest {root}",
-        "Then replace the sample and change the adapter to it: docs/how-to/add-a-platform.md",
+        "Then replace the sample and adapt the adapter: docs/how-to/add-a-platform.md",
     )
 
 
@@ -102,9 +102,9 @@ def check(
     ],
     out: Output,
 ) -> None:
-    """Report what a platform's adapter makes of recorded responses: for every field its use, the share that is filled, and odd values;
+    """Report how a platform's adapter reads recorded responses: for every field its use, how often it is filled, and odd values;
     and every item that is dropped, with its position and the reason. Nothing is stored. Exit code 1 if an item is dropped, a field
-    is undeclared, or a file is no menu of the platform."""
+    is undeclared, or a file is not a menu of the platform."""
     require_files(files)
     platforms = registry.platforms(load_settings())
     check_platform(platforms, name)

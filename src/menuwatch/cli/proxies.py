@@ -64,7 +64,7 @@ class LocationOptions:
 
 
 _SHOWN = 10
-"""Proxies that failed their test that are named one by one."""
+"""Proxies that failed their test and are named one by one."""
 _LONG_SECONDS = 60.0
 _ADD = "Add one with `menuwatch proxies add http://USER:PASSWORD@HOST:PORT`."
 
@@ -183,7 +183,7 @@ def set_(
     options: LocationOptions,
     out: Output,
     tags: Annotated[
-        str | None, typer.Option(help="Tags instead of its present ones, separated by commas.", metavar="TAG,...")
+        str | None, typer.Option(help="Tags that replace its current ones, separated by commas.", metavar="TAG,...")
     ] = None,
 ) -> None:
     """Set the location and tags of a proxy. An empty value (`--city ""`) clears it."""

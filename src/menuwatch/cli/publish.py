@@ -25,11 +25,11 @@ def publish(
     title: Annotated[str, typer.Option(help="Title of the dataset.")] = "Dispensary menus and prices",
     licence: Annotated[
         str | None,
-        typer.Option(
-            help="Licence that you grant: a name such as CC-BY-4.0, or the address of its text. Default: none."
-        ),
+        typer.Option(help="Licence that you grant: a name such as CC-BY-4.0, or the URL of its text. Default: none."),
     ] = None,
-    keep_versions: Annotated[int, typer.Option(min=1, help="Versions whose files stay, the new one among them.")] = 2,
+    keep_versions: Annotated[
+        int, typer.Option(min=1, help="Number of versions whose files are kept, including the new one.")
+    ] = 2,
     json: JsonOption = False,
 ) -> None:
     """Publish prices, menus, products and stores as a dataset of Parquet files with a description, a data dictionary and a DuckLake
@@ -66,4 +66,4 @@ def publish(
         f"{pluralize(done.files, 'file')}, {size(done.bytes)}; wrote {pluralize(done.written, 'file')}, removed {done.removed}"
     )
     if not done.catalogue:
-        notice(f"The DuckLake catalogue was left out: it needs {ducklake.INSTALL}")
+        notice(f"The DuckLake catalog was left out: it needs {ducklake.INSTALL}")

@@ -129,7 +129,7 @@ def list_findings(
     platform: Annotated[str | None, typer.Option("--platform", help="Only stores on this platform.")] = None,
     state: Annotated[str | None, typer.Option("--state", help="Only stores in this state (two letters).")] = None,
 ) -> None:
-    """List findings: measures of menus that are not as usual, newest first."""
+    """List findings: unusual measures of menus, newest first."""
     for name, value, known in (("status", status, STATUSES), ("scope", scope, SCOPES)):
         if value is not None and value not in known:
             raise Refused(f"--{name}: {unknown_value(name, value, known)}")
@@ -147,7 +147,7 @@ def list_findings(
         )  # fmt: skip
         return await quality.list_findings(conn, where, limit=out.rows + 1)
 
-    out.show(read(act), _FINDING_COLUMNS, "finding", empty="No such findings.")
+    out.show(read(act), _FINDING_COLUMNS, "finding", empty="No matching findings.")
 
 
 @app.command("stores")
@@ -206,23 +206,24 @@ def show_store(
 def list_words(
     out: LimitedOutput,
     platform: Annotated[str | None, typer.Option("--platform", help="Only this platform.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Also the words of the first day of a platform.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Include the words of a platform's first day.")] = False,
     unknown: Annotated[bool, typer.Option("--unknown", help="Only words that the taxonomy does not know.")] = False,
 ) -> None:
-    """List words that platforms began to use for categories, newest first."""
+    """List new category words of platforms, newest first."""
 
     async def act(system: System, conn: Connection) -> list[CategoryWord]:
         check_platform(system.platforms, platform)
         return await quality.list_words(conn, platform=platform, events=not all_, unknown=unknown, limit=out.rows + 1)
 
-    out.show(read(act), _WORD_COLUMNS, "word", empty="No such category words.")
+    out.show(read(act), _WORD_COLUMNS, "word", empty="No matching category words.")
 
 
 @app.command("audit")
 def audit(
     out: LimitedOutput,
     sample: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="Audit so many values now; else earlier results are listed.")
+        int | None,
+        typer.Option(min=1, max=1000, help="Number of values to audit now. Without it, earlier results are listed."),
     ] = None,
 ) -> None:
     """List audited values, or audit a sample now: values traced back to the bytes of their payload."""
@@ -238,15 +239,17 @@ def audit(
     )
     if sample is not None and out.is_table and values:
         odd = sum(value.result != "equal" for value in values)
-        notice(f"{len(values) - odd} of {pluralize(len(values), 'value')} equal to what the payload says.")
+        notice(f"{len(values) - odd} of {pluralize(len(values), 'value')} equal to the value in the payload.")
 
 
 @app.command("point-of-sale")
 def set_point_of_sale(
     store: Annotated[str, typer.Argument(help="Store: name, slug or ID.", metavar="STORE")],
-    name: Annotated[str | None, typer.Argument(help="Name of its software; none: not known.", metavar="NAME")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of its software. Without it: unknown.", metavar="NAME")
+    ] = None,
 ) -> None:
-    """Set the point of sale of a store, so that faults of its stores are recognized."""
+    """Set the point of sale of a store, so that faults that its stores share are recognized."""
 
     async def act(_: System, conn: Connection) -> StoreQuality:
         return await quality.set_point_of_sale(conn, (await stores.resolve(conn, store)).id, name)
@@ -285,19 +288,23 @@ def list_rules(out: Output) -> None:
 
 @rules_app.command("add")
 def add_rule(
-    measure: Annotated[str, typer.Argument(help="Measure, as null.brand, or a family, as null.*.", metavar="MEASURE")],
-    above: Annotated[float | None, typer.Option(help="A finding above this value; shares are from 0 to 1.")] = None,
-    below: Annotated[float | None, typer.Option(help="A finding below this value.")] = None,
-    ignore: Annotated[bool, typer.Option("--ignore", help="Do not monitor the measure there.")] = False,
+    measure: Annotated[
+        str, typer.Argument(help="Measure, such as null.brand, or a family, such as null.*.", metavar="MEASURE")
+    ],
+    above: Annotated[
+        float | None, typer.Option(help="Report a finding above this value; shares are from 0 to 1.")
+    ] = None,
+    below: Annotated[float | None, typer.Option(help="Report a finding below this value.")] = None,
+    ignore: Annotated[bool, typer.Option("--ignore", help="Do not monitor the measure.")] = False,
     severity: Annotated[
         str | None, typer.Option(help=f"One of: {', '.join(SEVERITIES)}.", show_default="warning")
     ] = None,
     platform: Annotated[str | None, typer.Option("--platform", help="Only stores on this platform.")] = None,
     store: Annotated[str | None, typer.Option("--store", help="Only this store: name, slug or ID.")] = None,
-    note: Annotated[str | None, typer.Option(help="Why there is the rule.")] = None,
+    note: Annotated[str | None, typer.Option(help="Reason for the rule.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Add a rule: a limit for a measure, or that it is not monitored."""
+    """Add a rule: a limit for a measure, or its exclusion from monitoring."""
     if (above is not None) + (below is not None) + ignore != 1:
         raise Refused("give one of --above, --below and --ignore")
     if note is not None:
@@ -315,7 +322,7 @@ def add_rule(
     if json:
         print_json(rule)
     else:
-        echo(f"Added rule {rule.id}. It applies to menus that are checked from now on.")
+        echo(f"Added rule {rule.id}. It applies to menus checked from now on.")
 
 
 @rules_app.command("remove")

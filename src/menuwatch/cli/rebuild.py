@@ -37,7 +37,7 @@ def rebuild(
 ) -> None:
     """Rebuild a store's products and history from its archive with the current version. Uses one transaction per store. With
     --since, earlier history stays and need not be archived. Payloads whose file is missing or damaged are skipped and listed
-    at the end. Exit code 1 if there are any, if a payload is not accepted any more, or if one of several stores was refused."""
+    at the end. Exit code 1 if there are any, if a payload is no longer accepted, or if one of several stores was refused."""
     if everything == bool(store):
         raise Refused("give one or more stores, or --all")
     start = parse_since(since, datetime.now(UTC)) if since else None

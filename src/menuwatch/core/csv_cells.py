@@ -2,7 +2,7 @@
 
 A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@`, a tab or a line break for a formula, and names on menus are written by
 strangers. Such a text gets an apostrophe in front, and so does one that begins with apostrophes followed by such a character: that way
-`original` gives back every text exactly. Numbers (`-5.2`) are no formulas and stay as they are.
+`original` gives back every text exactly. Numbers (`-5.2`) are not formulas and stay unchanged.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ LISTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 """API path of each list by its path in the dashboard, and API parameters by those of the page that mean the same."""
 
 _LAYOUT = {"cursor", "view", "sort", "rows", "from"}
-"""Parameters of a page that are no filters."""
+"""Parameters of a page that are not filters."""
 _HOST = re.compile(r"[\w.:\[\]-]+", re.ASCII)
 
 
@@ -75,7 +75,7 @@ def base_url(request: Request) -> str:
 
 
 def of_page(request: Request, path: str) -> ApiExample | None:
-    """The request that gives what this list shows; None for a page that is no list."""
+    """The request that gives what this list shows; None for a page that is not a list."""
     if path not in LISTS:
         return None
     api, names = LISTS[path]

@@ -337,6 +337,6 @@ def _refuse_lost(folder: Path, storage: Path) -> None:
         raise Refused(
             f"there is no database in {folder}, but {payloads} contains an archive. If the database was moved, move it back "
             f"or set MENUWATCH_HOME. If it is lost, move {storage} away and run `menuwatch restore DIR` with a backup; "
-            "`menuwatch rebuild --all` then makes products and history from the archive. `menuwatch migrate --empty` begins with an "
+            "`menuwatch rebuild --all` then recreates products and history from it. `menuwatch migrate --empty` begins with an "
             "empty database"
         )

@@ -74,7 +74,7 @@ class Keeper:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns once nothing will be started any more; a try that is under way ends first."""
+        """Returns once nothing more will be started; an attempt in progress ends first."""
         self._ended.set()
         self._thread.join()
 

@@ -70,6 +70,6 @@ async def connect(url: str, *, name: str = "menuwatch") -> Connection:
 
 
 def gone(error: psycopg.OperationalError) -> bool:
-    """Whether the database is away, rather than at odds with this one transaction (deadlock, lock timeout, serialization)."""
+    """Whether the database is unreachable, rather than this one transaction in conflict (deadlock, lock timeout, serialization)."""
     state = error.sqlstate
     return state is None or state[:2] in {"08", "53", "58"} or state in {"57P01", "57P02", "57P03"}

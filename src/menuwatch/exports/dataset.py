@@ -124,7 +124,7 @@ DATASET: tuple[DatasetTable, ...] = (
     ),
     DatasetTable(
         name="canonical_products",
-        meaning="One row per canonical product: the same product in all stores and sizes. Merged ones stay, with merged_into.",
+        meaning="One row per canonical product: the same product in all stores and sizes. Merged products stay, with merged_into.",
         view="canonical_products",
         columns=_of(ExportTable.CANONICAL_PRODUCTS),
         key=("canonical_product_id",),
@@ -133,7 +133,7 @@ DATASET: tuple[DatasetTable, ...] = (
     ),
     DatasetTable(
         name="brands",
-        meaning="One row per brand, over all spellings. Merged ones stay, with merged_into.",
+        meaning="One row per brand, with all its spellings. Merged brands stay, with merged_into.",
         view="brands",
         columns=_of(ExportTable.BRANDS),
         key=("brand_id",),
@@ -150,7 +150,7 @@ DATASET: tuple[DatasetTable, ...] = (
     ),
     DatasetTable(
         name="locations",
-        meaning="One row per shop, over platforms and licenses. Merged ones stay, with merged_into.",
+        meaning="One row per shop, across platforms and licences. Merged locations stay, with merged_into.",
         view="locations",
         columns=_of(ExportTable.LOCATIONS, "phone"),
         key=("location_id",),

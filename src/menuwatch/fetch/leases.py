@@ -92,7 +92,7 @@ async def lease(
 
 
 async def renew(conn: AsyncConnection[Any], lease_id: int, *, lease_seconds: float) -> bool:
-    """Extend a lease by so many seconds from now; False if it expired and may belong to another session."""
+    """Extend a lease to this many seconds from now; False if it expired and may belong to another session."""
     return (
         await (await conn.execute(_q.renew, {"lease": lease_id, "lease_seconds": lease_seconds})).fetchone() is not None
     )

@@ -43,8 +43,8 @@ _q = sql.load(__package__)
 _VIEW_SECONDS = 2.0
 """Longest age in seconds of the proxies and scores used for a selection; leases are granted on current data only."""
 _RECHECK_SECONDS = 0.1
-"""After waiting so many seconds for its slot, a session checks again whether the host takes requests: the host may have asked another
-process to slow down."""
+"""After waiting this many seconds for its slot, a session checks again whether the host takes requests: the host may have asked
+another process to slow down."""
 _LATE_TURNS = 2
 """Missed slots that a session may replace: many late requests at once would exceed the burst limit."""
 _CLOSING_SECONDS = 5.0
@@ -151,7 +151,7 @@ class Rotator:
         return len(self._held)
 
     async def close(self) -> None:
-        """Close the idle identities after all reports are written; call it when no session is open any more."""
+        """Close the idle identities after all reports are written; call it when no session is open."""
         if self._orphaned_leases:
             await asyncio.wait(self._orphaned_leases, timeout=_CLOSING_SECONDS)
         await self._writer.close()
@@ -288,7 +288,7 @@ class Rotator:
             if as_of is not None:
                 scores[row["id"]] = Score(good, bad, as_of).at(now)
         view = self._views[host] = _View(time.monotonic(), proxies, scores, profiles)
-        # Identities of proxies that were removed or taken out are not used any more; a proxy that returns gets new ones.
+        # Identities of proxies that were removed or disabled are no longer used; a proxy that returns gets new ones.
         await self._idle.clear(exclude=proxies.keys())
         return view
 

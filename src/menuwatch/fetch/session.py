@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from menuwatch.fetch.rotator import Rotator
 
 Pause = Callable[[float], Awaitable[None]]
-"""Waits for so many seconds."""
+"""Waits for this many seconds."""
 Permit = Callable[[], Awaitable[None]]
 """Called before a request, which is not made if it raises."""
 

@@ -35,7 +35,7 @@ _ALL_CODES = _CODES | {name.casefold(): code for code, name in PROVINCES.items()
 
 
 def code_of(text: str) -> str | None:
-    """`AZ` for "AZ", "az" and "Arizona"; None for what is no state."""
+    """`AZ` for "AZ", "az" and "Arizona"; None if it is not a state."""
     wanted = " ".join(text.split())
     return wanted.upper() if wanted.upper() in NAMES else _CODES.get(wanted.casefold())
 

@@ -35,14 +35,14 @@ LONGEST_OPEN = timedelta(hours=6)
 IDENTITIES = 6
 """Identities refused in a row that open a circuit,"""
 PROXIES = 5
-"""using at least so many proxies, or all active ones."""
+"""using at least this many proxies, or all active ones."""
 REMEMBERED = 50
 """Most refused identities that are stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The host responded to so many requests as expected."""
+    """The host responded to this many requests as expected."""
 
     times: int = 1
 
@@ -198,7 +198,7 @@ def _identity_blocked(
 
 
 def threshold_reached(refused: Sequence[tuple[int, str]], proxies: int) -> bool:
-    """Whether so many refused identities in a row mean that the host is the cause."""
+    """Whether this many refused identities in a row mean that the host is the cause."""
     return len(refused) >= IDENTITIES and len({proxy_id for proxy_id, _ in refused}) >= min(PROXIES, max(proxies, 1))
 
 

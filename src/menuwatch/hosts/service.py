@@ -227,7 +227,7 @@ def _robots(row: Row) -> Literal["unknown", "found", "none", "unreachable"]:
 
 
 async def detail(conn: Connection, text: str, *, events: int = 20, book: HourBook | None = None) -> HostDetail:
-    """A host's details with so many of its latest events; raises NotFound. `book` caches the requests of all hosts by hour."""
+    """A host's details with this many of its latest events; raises NotFound. `book` caches the requests of all hosts by hour."""
     host = await get_host(conn, text)
     by = {"host": host.host}
     now = datetime.now(UTC)

@@ -113,7 +113,7 @@ async def robots(conn: Connection, host: str) -> Robots | None:
 
 
 async def claim_robots(conn: Connection, host: str, *, lease_seconds: float) -> bool:
-    """Whether the caller may fetch it now; no other process may for so many seconds."""
+    """Whether the caller may fetch it now; no other process may for this many seconds."""
     return (await conn.execute(_q.claim_robots, {"host": host, "lease_seconds": lease_seconds})).rowcount == 1
 
 

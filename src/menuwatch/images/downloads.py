@@ -79,7 +79,7 @@ class DownloadPolicy:
 
 
 class _Postponed(Exception):
-    """No requests to the host for so many seconds."""
+    """No requests to the host for this many seconds."""
 
     def __init__(self, seconds: float, reason: str) -> None:
         super().__init__(reason)

@@ -104,7 +104,7 @@ async def take_queued(conn: AsyncConnection[Any], limit: int) -> list[tuple[int,
 
 
 async def enter_sources(conn: AsyncConnection[Any], hosts: Mapping[str, str]) -> dict[str, KnownUrl]:
-    """Inserts a row for each URL (URL → host), due unless it failed for good."""
+    """Inserts a row for each URL (URL → host), due unless it failed permanently."""
     values = {"urls": list(hosts), "hosts": list(hosts.values())}
     return {source.url: source for source in await fetch_structs(conn, KnownUrl, _q.enter_sources, values)}
 
@@ -131,7 +131,7 @@ async def is_wanted(conn: AsyncConnection[Any], url_id: int) -> bool:
 
 
 async def postpone_unwanted(conn: AsyncConnection[Any], url_id: int, *, wait: float, error: str) -> None:
-    """Postpones an image URL by `wait` seconds if a reference waits for it, else for good."""
+    """Postpones an image URL by `wait` seconds if a reference waits for it, otherwise forever."""
     await conn.execute(_q.postpone_unwanted, {"id": url_id, "wait": wait, "error": error})
 
 

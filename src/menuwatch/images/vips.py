@@ -31,7 +31,7 @@ _one_at_a_time = threading.Lock()
 
 
 class InvalidImage(MenuwatchError):
-    """Bytes that are no usable image. `final`: another download would not help."""
+    """Bytes that are not a usable image. `final`: another download would not help."""
 
     final: ClassVar[bool] = True
 

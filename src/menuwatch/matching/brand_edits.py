@@ -34,7 +34,7 @@ class BrandSpelling(Struct, kw_only=True, frozen=True):
     spelling: Annotated[str, doc("As a menu writes it.")]
     origin: Annotated[
         Literal["spelling", "learned", "person"],
-        doc("`spelling`: only written otherwise; `learned` by the matcher; `person`: said by a person."),
+        doc("`spelling`: written differently; `learned` by the matcher; `person`: decided by a person."),
     ]
 
 
@@ -46,7 +46,7 @@ class MatchedBrand(Struct, kw_only=True, frozen=True):
     name: str
     merged_into: Annotated[int | None, doc("Brand that it was merged into; null if it was not.")]
     merged_into_name: str | None
-    spellings: Annotated[Raw, json_of(list[BrandSpelling]), doc("How menus write it.")]
+    spellings: Annotated[Raw, json_of(list[BrandSpelling]), doc("Spellings on menus.")]
     products: Annotated[int, doc("Number of canonical products.")]
     listings: Annotated[int, doc("Number of their listings.")]
     stores: Annotated[int, doc("Number of stores that list one.")]

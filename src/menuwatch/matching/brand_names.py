@@ -13,7 +13,7 @@ from menuwatch.matching.name_parts import NameParts, take_apart, unmarked
 from menuwatch.matching.words import singular
 
 LONGEST_BRAND = 4
-"""Words of the longest brand that is looked for at the start of a name."""
+"""Words of the longest brand that is searched for at the start of a name."""
 _SHORTEST_JOINED = 4
 """Letters of a brand at least that may be joined with another word."""
 _VOWELS = frozenset("aeiouy")
@@ -119,7 +119,7 @@ def brand_named_in(name: str, known: KnownBrands) -> tuple[str, ...]:
 
 
 def is_brand_in_name(named: tuple[str, ...], listing: Listing) -> bool:
-    """Whether the brand is looked for in the name, because the brand field (`named`: its core) names none, or the store itself."""
+    """Whether the brand is searched for in the name, because the brand field (`named`: its core) names none, or the store itself."""
     own = words(listing.store_name or listing.store)
     return named == own[: len(named)] or (listing.seller is not None and named == brand_core(listing.seller))
 

@@ -39,7 +39,7 @@ class BrandIndex:
     known: KnownBrands = field(default_factory=KnownBrands)
     """Brands that some menu names in its brand field."""
     renamed: dict[str, str] = field(default_factory=dict)
-    """Words of brands' slugs by their aliases that are spelled as other brands: people said so. Their names may be other ones."""
+    """Words of brands' slugs by their aliases that people made spellings of other brands. Their names may be other ones."""
 
     async def load(self, conn: AsyncConnection[Any]) -> None:
         """Reads the brands again if some were changed."""

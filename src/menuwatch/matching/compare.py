@@ -22,7 +22,7 @@ from menuwatch.matching.words import Alignment, Kind, align
 
 _LINE_NAMES = 5
 _LINE_SHARE = 0.06
-"""A word that a brand puts into at least so many names, and into this share of them, is the name of a line."""
+"""A word that a brand puts into at least this many names, and into this share of them, is the name of a line."""
 _FEWEST_NAMES = 30
 """Names of a block at least, for the rarity of its words: in a block of two names each word would be common."""
 _MIDDLE = 0.44

@@ -1,4 +1,4 @@
-"""Corrections: what people said of two listings. They hold for everything that is written like them, and win over the matcher.
+"""Corrections: people's decisions about two listings. They apply to everything that is written like them, and override the matcher.
 
 Corrections in force never contradict each other, neither directly nor through what follows from several: whatever is said to be the
 same forms groups, and no two listings of one group are said to be different.
@@ -78,14 +78,14 @@ ListingJson = Annotated[Raw, json_of(Listing)]
 
 
 class Correction(Struct, kw_only=True, frozen=True):
-    """What a person said of two listings, and of everything that is written like them."""
+    """A person's decision about two listings, and about everything that is written like them."""
 
     id: int
     same: Annotated[bool, doc("Whether they are one product.")]
     a: Annotated[ListingJson, doc("The listing as it was judged.")]
     b: Annotated[ListingJson, doc("The listing as it was judged.")]
-    a_product_id: Annotated[int | None, doc("A product that is written like `a`; null if none is any more.")]
-    b_product_id: Annotated[int | None, doc("A product that is written like `b`; null if none is any more.")]
+    a_product_id: Annotated[int | None, doc("A product that is written like `a`; null if there is none now.")]
+    b_product_id: Annotated[int | None, doc("A product that is written like `b`; null if there is none now.")]
     note: str | None
     made_by: str
     made_at: Instant
@@ -106,7 +106,7 @@ class CorrectionResult(Struct, kw_only=True, frozen=True):
     outcome: Annotated[
         Outcome,
         doc(
-            "`recorded`; `repeated`: the same was said before; `replaced`: the earlier one was withdrawn; `alike`: both are "
+            "`recorded`; `repeated`: the same was decided before; `replaced`: the earlier one was withdrawn; `alike`: both are "
             "written alike, and so are one product without it."
         ),
     ]
@@ -171,13 +171,13 @@ async def correct(
         replaced = None
         if (earlier := await _direct(conn, first.key, second.key)) is not None:
             if earlier["same"] == same:
-                detail = f"{earlier['made_by']} said the same at {timestamp(earlier['made_at'])} (correction {earlier['id']})"
+                detail = f"{earlier['made_by']} decided the same at {timestamp(earlier['made_at'])} (correction {earlier['id']})"
                 return CorrectionResult(
                     outcome=Outcome.REPEATED, correction=await get_correction(conn, earlier["id"]), detail=detail
                 )
             if not replace:
                 raise Contradicts(
-                    f"{earlier['made_by']} said at {timestamp(earlier['made_at'])} that they are {_verdict(earlier['same'])} "
+                    f"{earlier['made_by']} decided at {timestamp(earlier['made_at'])} that they are {_verdict(earlier['same'])} "
                     f"(correction {earlier['id']}): withdraw it with `menuwatch match withdraw {earlier['id']}`, or replace it",
                     earlier["id"],
                 )
@@ -245,8 +245,8 @@ def _verdict(same: bool) -> str:
 def _of_alike(a: SignedListing, b: SignedListing, same: bool) -> CorrectionResult:
     if not same:
         raise Conflict(
-            f"products {a.id} and {b.id} are written alike ({_named(a.listing)}): nothing the parser reads tells them "
-            "apart. If a menu is wrong, its store has to correct it; if something else tells them apart, report the pair"
+            f"products {a.id} and {b.id} are written alike ({_named(a.listing)}): nothing that the parser reads distinguishes "
+            "them. If a menu is wrong, its store has to correct it; if something else distinguishes them, report the pair"
         )
     return CorrectionResult(
         outcome=Outcome.ALIKE, correction=None, detail="both are written alike, so they are one product already"

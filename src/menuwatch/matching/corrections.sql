@@ -1,4 +1,4 @@
--- What people said of two listings.
+-- People's decisions about two listings.
 
 -- name: take_lock
 -- Two corrections that contradict each other must not be checked at the same time.

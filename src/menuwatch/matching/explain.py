@@ -45,7 +45,7 @@ class MatchStep(Struct, kw_only=True, frozen=True):
 
     a: Annotated[str, doc("Name of the first.")]
     b: Annotated[str, doc("Name of the second.")]
-    confidence: Annotated[float, doc("That both are one product, from 0 to 1.")]
+    confidence: Annotated[float, doc("Probability that both are one product, from 0 to 1.")]
     reasons: list[Reason]
 
 
@@ -64,7 +64,9 @@ class MatchExplanation(Struct, kw_only=True, frozen=True):
     ]
     steps: Annotated[list[MatchStep], doc("The links that lead from one to the other; empty if they are not together.")]
     reasons: Annotated[list[Reason], doc("Evidence of the direct comparison of both, for and against.")]
-    corrected: Annotated[bool | None, doc("What a person said: the same (true) or different; null if nothing.")]
+    corrected: Annotated[
+        bool | None, doc("Decision of a person: the same (true) or different (false); null if there is none.")
+    ]
 
 
 async def explain(conn: Connection, a: int, b: int) -> MatchExplanation:

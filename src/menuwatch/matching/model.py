@@ -108,7 +108,7 @@ _EXPLANATIONS = {
     ReasonCode.BRAND_PREFIX: "One brand is the beginning of the other, as with a product line.",
     ReasonCode.SAME_FORM: "Both have the same form, for example disposable vape.",
     ReasonCode.SAME_STRAIN_TYPE: "Both are indica, sativa or hybrid.",
-    ReasonCode.SAME_PICTURE: "Both menus show the same picture.",
+    ReasonCode.SAME_PICTURE: "Both menus show the same image.",
     ReasonCode.PERSON: "A person has decided whether they are the same product.",
     ReasonCode.OTHER_WORDS: "A word of one name is missing from the other; rare ones count more.",
     ReasonCode.OTHER_BRAND: "The menus name different brands.",
@@ -119,7 +119,7 @@ _EXPLANATIONS = {
     ReasonCode.OTHER_PLATFORM_ID: "The platform uses different ids for them.",
     ReasonCode.ONE_STORE_LISTS_BOTH: "A store lists both in the same size, as it does with different products.",
     ReasonCode.NO_BRAND: "A menu names no brand, so it is compared with its own store or chain only.",
-    ReasonCode.TOO_LITTLE: "A name has too few words to tell products apart.",
+    ReasonCode.TOO_LITTLE: "A name has too few words to distinguish products.",
 }
 
 _SUPPORTING = frozenset({

@@ -1,6 +1,6 @@
 """Parses a listing into its signature: brand, words, form, strain type, ratio and sizes. Pure.
 
-| what a menu says | what becomes of it |
+| what a menu says | how it is read |
 |---|---|
 | brand missing, "N/A" | a known brand that the name begins with, else its first segment if that can be one ("Press Labs - Foro Bar") |
 | brand is the store's own name | kept, unless the name begins with another known brand |

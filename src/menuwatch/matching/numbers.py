@@ -1,6 +1,6 @@
 """Carries the numbers of canonical products over when listings are grouped again. Pure, and independent of the order of groups.
 
-| what happens | what becomes of the numbers |
+| event | effect on the numbers |
 |--------------|-----------------------------|
 | a group has listings of one number | it keeps the number |
 | a group has listings of several numbers | it keeps that of most of its listings, of equally many the lower one |

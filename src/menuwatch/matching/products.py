@@ -1,4 +1,4 @@
-"""Canonical products with their listings over all stores."""
+"""Canonical products with their listings at all stores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _q = sql.load(__package__, "products.sql")
 
 
 class MatchedProduct(Struct, kw_only=True, frozen=True):
-    """One product of one brand in all sizes, over stores and platforms."""
+    """One product of one brand in all sizes, across stores and platforms."""
 
     id: int
     name: str
@@ -28,7 +28,7 @@ class MatchedProduct(Struct, kw_only=True, frozen=True):
     category: str | None
     form: str | None
     strain: str | None
-    sizes: Annotated[Raw, json_of(list[str]), doc("Sizes that some store has offered.")]
+    sizes: Annotated[Raw, json_of(list[str]), doc("Sizes that at least one store has offered.")]
     listings: int
     stores: int
     merged_into: Annotated[int | None, doc("Product that it became part of; null if it did not.")]
@@ -57,7 +57,7 @@ class ProductListing(Struct, kw_only=True, frozen=True):
     local_image_path: str | None
     signature_id: int
     linked_to: Annotated[int | None, doc("Signature that it joined the product by; null for the first, or one alone.")]
-    confidence: Annotated[float | None, doc("That it belongs to the product, 0 to 1.")]
+    confidence: Annotated[float | None, doc("Probability that it belongs to the product, 0 to 1.")]
     reasons: Reasons
     other_product_id: Annotated[
         int | None, doc("Listing of the product that it would be split from; null if all are written alike.")

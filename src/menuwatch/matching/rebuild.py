@@ -24,7 +24,7 @@ class RebuildResult(Struct, kw_only=True, frozen=True):
     """Result of a rebuild of the index of matches."""
 
     listings: Annotated[int, doc("Listings that are matched.")]
-    changed: Annotated[int, doc("Listings whose canonical product has another number than before.")]
+    changed: Annotated[int, doc("Listings that have another canonical product than before.")]
     products: Annotated[int, doc("New canonical products.")]
     merged: Annotated[int, doc("Canonical products that were merged into another one.")]
     failed: Annotated[int, doc("Stores and blocks that failed; they are tried again later.")]

@@ -56,7 +56,7 @@ class ReviewSide(Struct, kw_only=True, frozen=True):
     image_url: Annotated[str | None, doc("URL of the image on the platform; null if it has none.")]
     local_image_path: Annotated[str | None, doc("Path of the stored image, for `/img/`; null if none is stored.")]
     canonical_product_id: int | None
-    listings: Annotated[int, doc("Number of listings that are written so.")]
+    listings: Annotated[int, doc("Number of listings that are written like it.")]
     stores: Annotated[int, doc("Number of stores with such listings.")]
     parsed: Annotated[Signature, doc("How it is compared.")]
 
@@ -70,7 +70,7 @@ class MatchReview(Struct, kw_only=True, frozen=True):
 
     a: SideJson
     b: SideJson
-    confidence: Annotated[float, doc("That both are one product, 0 to 1.")]
+    confidence: Annotated[float, doc("Probability that both are one product, 0 to 1.")]
     together: Annotated[bool, doc("Whether they are in one canonical product now.")]
     impact: Annotated[int, doc("Number of listings that a decision moves.")]
     reasons: Reasons

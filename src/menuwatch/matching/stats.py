@@ -39,7 +39,7 @@ class MatchStats(Struct, kw_only=True, frozen=True):
     lag_seconds: Annotated[float | None, doc("Age in seconds of the oldest menu that waits; null if none does.")]
     waiting_blocks: Annotated[int, doc("Blocks of listings to be compared again.")]
     reviews: Annotated[int, doc("Pairs that a person should judge.")]
-    corrections: Annotated[int, doc("Corrections by people that hold.")]
+    corrections: Annotated[int, doc("Corrections in force.")]
     categories: list[MatchShare] = []
     platforms: list[MatchShare] = []
 

@@ -36,7 +36,7 @@ class AnswerCoverage(Struct, kw_only=True, frozen=True):
 
     scope: Annotated[str, doc("Which stores: a state, an area, a store, or all.")]
     stores: Annotated[int, doc("Stores of the scope whose menu is known.")]
-    partial: Annotated[int, doc("Of `stores`, those whose last menu is only a part of the whole one.")]
+    partial: Annotated[int, doc("Of `stores`, those whose last menu is only part of the whole one.")]
     known_stores: Annotated[int, doc("Known stores of the scope, crawled or not.")]
 
 
@@ -44,8 +44,8 @@ class AnswerLimits(Struct, kw_only=True, frozen=True):
     """How much of the result the answer holds."""
 
     rows: Annotated[int, doc("Rows in `items`.")]
-    max_rows: Annotated[int, doc("Most rows of one answer: `limit` of the request.")]
-    max_characters: Annotated[int, doc("Most characters of one answer.")]
+    max_rows: Annotated[int, doc("Maximum number of rows in one answer: `limit` of the request.")]
+    max_characters: Annotated[int, doc("Maximum number of characters in one answer.")]
     is_cut: Annotated[bool, doc("Whether there are more rows than these.")]
     cut_by: Annotated[CutBy | None, doc("Which of the two limits cut the answer; null if it is complete.")]
     next: Annotated[

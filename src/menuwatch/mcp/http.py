@@ -91,13 +91,13 @@ class McpEndpoint:
         """The answer to a request that may not go on; None if it may."""
         if not _is_own_origin(request.headers.get("origin"), self.state.system.settings.public_url):
             return _problem(
-                403, "Cross-site request", "Origin not accepted; if it is this server's, set PUBLIC_URL to it"
+                403, "Cross-site request", "Origin not accepted; if it belongs to this server, set PUBLIC_URL to it"
             )
         try:
             principal = principal_of(request)
         except NotSignedIn as error:
             return _unauthenticated(str(error) if error.shown else _SEND_TOKEN)
-        except Exception as error:  # the database is away
+        except Exception as error:  # the database is unreachable
             log.error("database error", action="mcp_database_error", exc_info=error)
             return _problem(503, "Unavailable", "the database cannot be reached at the moment: try again in a minute")
         if principal.token_id is None:

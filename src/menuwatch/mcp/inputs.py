@@ -55,7 +55,7 @@ Scope = Annotated[Text, AfterValidator(_scope)]
 
 STATE: State | None = Field(None, description="Only stores in this state, two letters.")
 ANY_SCOPE: Scope | None = Field(
-    None, description="State (two letters), `all` for all states together, or `unknown`; each of them if omitted."
+    None, description="State (two letters), `all` for all states together, or `unknown`; all of these if omitted."
 )
 ONE_SCOPE: Scope = Field(ALL, description="State (two letters), `all` for all states together, or `unknown`.")
 ReportCategory = Literal[Category, "unknown"]

@@ -23,8 +23,8 @@ def page() -> str:
     lines = [
         "# Tools for AI clients",
         "",
-        "The tools and resources of the MCP server ([Connect AI clients](../how-to/ai-clients.md)). All of them only read. This page",
-        "is made by `python -m menuwatch.mcp.reference docs/reference/ai-tools.md`.",
+        "The tools and resources of the MCP server ([Connect AI clients](../how-to/ai-clients.md)). All of them are read-only.",
+        "This page is made by `python -m menuwatch.mcp.reference docs/reference/ai-tools.md`.",
         "",
         "| tool | purpose |",
         "|---|---|",
@@ -33,7 +33,7 @@ def page() -> str:
         "## Every answer",
         "",
         f"An answer has at most {MOST_ROWS} rows and {MAX_CHARACTERS:,} characters. A statement takes at most {LONGEST_SECONDS} s.",
-        "Besides the members that are listed with each tool, it has `notice` (why there is nothing, or what to bear in mind) and:",
+        "Besides the members listed with each tool, it has `notice` (why there is nothing, or what to bear in mind) and:",
         "",
     ]
     for name, shape in (("freshness", AnswerFreshness), ("coverage", AnswerCoverage), ("limits", AnswerLimits)):

@@ -42,7 +42,7 @@ VIEWS = ResourceInfo(
 
 
 async def read(pool: Pool, uri: str) -> str:
-    """A resource as Markdown; raises ToolError if there is none, or if the database is away (the glossary does not need it)."""
+    """A resource as Markdown; raises ToolError if there is none, or if the database is unreachable (the glossary does not need it)."""
     if uri == GLOSSARY:
         return glossary()
     if uri == DICTIONARY or uri.startswith(VIEW_PREFIX):

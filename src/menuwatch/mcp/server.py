@@ -31,9 +31,10 @@ log = get_logger(__name__)
 Context = ServerRequestContext[Any, Any]
 
 INSTRUCTIONS = f"""\
-Menuwatch records the menus of cannabis dispensaries: products, prices, stock and potency, and how they change. All tools only read.
+Menuwatch records the menus of cannabis dispensaries: products, prices, stock and potency, and how they change. All tools are
+read-only.
 
-A listing (product_id) is one item at one store. A canonical product (canonical_product_id) is the same item over all stores and sizes.
+A listing (product_id) is one item at one store. A canonical product (canonical_product_id) is the same item across stores and sizes.
 Search for ids first. States are two letters (NM). Times are UTC. Prices are in the store's currency, USD or CAD (Canada);
 nothing is converted.
 

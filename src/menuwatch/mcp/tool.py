@@ -59,7 +59,7 @@ class DatabaseAway(ToolError):
 class ListInput(Input):
     """Input of a tool that lists rows."""
 
-    limit: int = Field(USUAL_ROWS, ge=1, le=MOST_ROWS, description="Most rows of the answer.")
+    limit: int = Field(USUAL_ROWS, ge=1, le=MOST_ROWS, description="Maximum number of rows in the answer.")
     cursor: str | None = Field(
         None, max_length=4000, description="`limits.next` of the previous answer, with otherwise the same arguments."
     )
@@ -130,7 +130,7 @@ def state_name(state: str | None) -> str:
 @contextlib.asynccontextmanager
 async def reading(pool: Pool, what: str) -> AsyncIterator[Connection]:
     """A transaction that sees one moment, writes nothing and has a time limit. `what` names the tool or resource in the log. Raises
-    ToolError where the database is away, refuses a value or takes too long: its own messages may name its host and user."""
+    ToolError if the database is unreachable, refuses a value or takes too long: its own messages may name its host and user."""
     try:
         async with pool.connection(timeout=10) as conn, conn.transaction():
             await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

@@ -214,7 +214,7 @@ async def _publish(
     for name, content_of in {**tops, MANIFEST: manifest}.items():
         await asyncio.to_thread(storage.put, f"versions/{version}/{name}", content_of)
     if await asyncio.to_thread(_manifest, storage) != before:
-        raise Refused(f"{destination.name} was published by another program meanwhile: run the command again")
+        raise Refused(f"{destination.name} was published by another program in the meantime: run the command again")
     for name, content_of in {**tops, MANIFEST: manifest}.items():
         await asyncio.to_thread(storage.put, name, content_of)
     removed = 0

@@ -43,7 +43,7 @@ class SearchResult(Struct, kw_only=True, frozen=True):
     kind: ResultKind
     id: Annotated[str, doc("Identifies it in the addresses of its kind.")]
     name: str
-    detail: Annotated[str | None, doc("What tells it from others of the same name.")] = None
+    detail: Annotated[str | None, doc("What distinguishes it from others with the same name.")] = None
     state: Annotated[
         str | None, doc("Hosts: active or paused; proxies: enabled or disabled; workers: their status, or silent.")
     ] = None

@@ -99,7 +99,7 @@ async def read_clock(conn: Connection, now: datetime) -> ClockReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How long things are kept; None for good."""
+    """How long data is kept; None: forever."""
 
     history: timedelta = timedelta(days=30)
     """Finished tasks."""

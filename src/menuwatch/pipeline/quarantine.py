@@ -91,8 +91,8 @@ def max_blank(products: int) -> float:
 
 
 def data_loss_anomaly(products: int, *, stock: int, unknown: int, price: int) -> str | None:
-    """Why a menu of so many products is suspect, None if not. `stock` of them went out of stock, `unknown` lost their stock data,
-    `price` lost their price.
+    """Why a menu of this many products is suspect, None if it is not. `stock` of them went out of stock, `unknown` lost their stock
+    data, `price` lost their price.
     """
     if price > max_blank(products):
         return f"schema changed: {price} of {products} products have lost their price at once"

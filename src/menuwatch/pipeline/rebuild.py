@@ -66,7 +66,7 @@ class DamagedFile:
 class RebuildResult:
     """Result of rebuilding one store. `examples` are some of the products that differ; `refused` are payloads that were applied
     before and are now rejected, with the reason; `damaged` payloads are left out, as if the store had not been crawled then.
-    `approximate` counts products whose texts before `since` are in no payload any more, so that changes of their name may have a
+    `approximate` counts products whose texts before `since` are no longer in any payload, so that changes of their name may have a
     wrong date.
     """
 

@@ -83,7 +83,7 @@ SELECT n.id, o.id FROM catalog_products n
  WHERE n.dispensary_id = %(id)s;
 
 -- name: unqueue_images
--- Pictures of products that are none any more.
+-- Images of products that no longer exist.
 DELETE FROM image_references u
  WHERE u.product_id IN (SELECT b.id FROM products_before b WHERE NOT EXISTS (SELECT FROM products_renamed r WHERE r.id = b.id));
 
@@ -184,7 +184,7 @@ SELECT DISTINCT ON (s.product_id) s.*,
  ORDER BY s.product_id, s.seen_from DESC;
 
 -- name: without_state
--- Products of that time whose history of that time is not kept any more.
+-- Products of that time whose history of that time is no longer kept.
 SELECT count(*) AS products FROM products_before p
  WHERE p.first_seen_at <= %(at)s AND NOT EXISTS (SELECT FROM states_before s WHERE s.product_id = p.id AND s.seen_from <= %(at)s);
 

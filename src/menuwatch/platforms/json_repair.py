@@ -188,7 +188,7 @@ def _changed_texts(raw: bytes, content: Any, item: msgspec.Struct) -> Iterator[t
         if "\0" in original:
             message = "contains NUL, which is removed"
         elif original != text or (replaced and "\ufffd" in text):
-            message = "contains what is no character; replaced by U+FFFD"
+            message = "contains an invalid character; replaced by U+FFFD"
         else:
             continue
         count += 1

@@ -101,7 +101,7 @@ def _load(entry: EntryPoint) -> type[Platform]:
     except Exception as error:
         raise TypeError(f"cannot be loaded: {type(error).__name__}: {error}") from error
     if not (isinstance(adapter, type) and issubclass(adapter, Platform)):
-        raise TypeError(f"is no subclass of menuwatch.platforms.base.Platform, but {adapter!r}")
+        raise TypeError(f"is not a subclass of menuwatch.platforms.base.Platform, but {adapter!r}")
     missing = sorted(
         name
         for name in ("name", "normalizer_version", "fields", "items", "items_path", *adapter.__abstractmethods__)

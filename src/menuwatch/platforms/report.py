@@ -68,7 +68,7 @@ class Report:
     fields: list[FieldReport] = field(default_factory=list)
     columns: list[ColumnReport] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
-    unread: Annotated[list[str], doc("Files that are no menu of the platform, with the reason.")] = field(
+    unread: Annotated[list[str], doc("Files that are not a menu of the platform, with the reason.")] = field(
         default_factory=list
     )
 

@@ -191,7 +191,7 @@ async def set_details(
     etag: str | None = None,
 ) -> Proxy:
     """Sets the given ones of `city`, `state`, `country`, `timezone` (None: unknown), and the tags, in the caller's transaction.
-    Raises NotFound, InvalidField, and PreconditionFailed if the details are not those of `etag` any more."""
+    Raises NotFound, InvalidField, and PreconditionFailed if the details are no longer those of `etag`."""
     await store.lock(conn, [proxy_id])
     before = await get_proxy(conn, proxy_id)
     if etag is not None and details_etag(before) != etag:

@@ -42,19 +42,19 @@ class AuditedValue(Struct, kw_only=True, frozen=True):
     name: Annotated[str, doc("Name of the product.")]
     payload_id: Annotated[int, doc("Payload of the store's last menu.")]
     field: Annotated[str, doc("Field of the product.")]
-    value: Annotated[str, doc("What the catalog said.")]
+    value: Annotated[str, doc("Value in the catalog.")]
     found: Annotated[
         str | None,
-        doc("What the item of the payload says, normalized again; null if it says nothing or was not found."),
+        doc("Value in the payload's item, normalized again; null if there is none, or the item was not found."),
     ]
     result: Annotated[
         Result,
         doc(
-            "`equal`; `different`; `not_found`: the payload has no such item; `unreadable`: the file is missing, damaged or no menu. "
-            "After an update of Menuwatch, `different` may be the update."
+            "`equal`; `different`; `not_found`: the payload has no such item; `unreadable`: the file is missing, damaged or not a "
+            "menu. After an update of Menuwatch, `different` may be due to the update."
         ),
     ]
-    detail: Annotated[str | None, doc("Why the payload is unreadable; else null.")]
+    detail: Annotated[str | None, doc("Why the payload is unreadable; null otherwise.")]
     page: Annotated[int | None, doc("Page of the payload, from 1; null if the item was not found.")]
     offset: Annotated[int | None, doc("First byte of the item in the page, from 0; null as `page`.")]
     length: Annotated[int | None, doc("Length of the item in bytes; null as `page`.")]
@@ -79,7 +79,7 @@ class _Place(NamedTuple):
 async def audit_sample(
     conn: Connection, archive: FileArchive, platforms: Mapping[str, Platform], *, count: int = SAMPLE
 ) -> list[AuditedValue]:  # fmt: skip
-    """Audits so many random values of stores whose last menu is archived, and keeps the results; returns them."""
+    """Audits this many random values of stores whose last menu is archived, and keeps the results; returns them."""
     rows = await fetch_all(conn, _q.sample, {"count": count})
     ids: list[int] = []
     for row in rows:

@@ -103,7 +103,7 @@ def band(
 
 
 def least_width(measure: Measure, products: float) -> float:
-    """The stated size of a measure that is based on so many products, on its scale."""
+    """The stated size of a measure that is based on this many products, on its scale."""
     if measure.is_median:
         return measure.size * max(1.0, math.sqrt(MEDIAN_PRODUCTS / max(products, 1.0)))
     return max(measure.size, measure.weight / max(products, 1.0))

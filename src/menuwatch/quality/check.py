@@ -29,10 +29,10 @@ _q = sql.load(__package__, "measure.sql")
 
 MEMORY = timedelta(days=35)
 MOST_CRAWLS = 60
-"""The past that bands are learned from: so many crawls, and none older."""
+"""The past that bands are learned from: at most this many crawls, none older."""
 ACCEPT = timedelta(days=7)
 ACCEPT_CRAWLS = 5
-"""A finding that lasted so long, in so many crawls, is the new usual level."""
+"""A finding that lasted this long, in this many crawls, becomes the usual level."""
 _BATCH = 200
 
 
@@ -69,7 +69,7 @@ Pools = Mapping[tuple[str, str], float]
 
 
 async def check(conn: Connection, normalizers: Mapping[str, int], *, most: int = 2000) -> CheckResult | None:
-    """Checks menus that were not checked yet, at most so many; None while another check runs. `normalizers` are the versions of the
+    """Checks menus that were not checked yet, up to a limit; None while another check runs. `normalizers` are the versions of the
     platforms' normalizers. The connection has no transaction open."""
     row = await (await conn.execute(_q.take_lock)).fetchone()
     if row is None or not row[0]:

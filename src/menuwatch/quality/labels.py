@@ -10,8 +10,8 @@ _LABELS = {
     "products": "products on the menu",
     "lost": "products gone since the last menu",
     "new": "products never seen before",
-    "changed.price": "products with another price",
-    "changed.stock": "products with another stock",
+    "changed.price": "products with a changed price",
+    "changed.stock": "products with changed stock",
     "level.price": "level of regular prices",
     "level.thc": "level of THC",
     "stock.oos": "products out of stock",
@@ -52,7 +52,7 @@ def band_text(name: str, low: float | None, high: float | None) -> str | None:
 
 
 def cause_text(finding: Finding) -> str:
-    """Whose fault a finding is, and how many of its stores show it."""
+    """Cause of a finding, and how many of its stores show it."""
     if finding.scope == "store":
         return "this store"
     name = (finding.scope_key or "").split(":", 1)[-1] if finding.scope != "platform" else finding.scope_key

@@ -4,7 +4,7 @@
 
 `completeness` is the mean share of products with a price, stock, brand, category, weight and THC value on the last menu; `loss` is
 0.15 for each critical and 0.05 for each other open finding that is not only informative, and at most 0.6. Of fewer than LEAST_CRAWLS
-measured crawls before the last one there is no score: whether the menu is as usual is not known.
+measured crawls before the last one there is no score: it is not known what is usual.
 """
 
 from __future__ import annotations

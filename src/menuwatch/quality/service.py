@@ -43,9 +43,9 @@ class Finding(Struct, kw_only=True, frozen=True):
     measure: Annotated[str, doc("What was measured, for example `null.brand` or `level.price`.")]
     direction: Annotated[Direction, doc("`up`: above the band or the limit; `down`: below.")]
     severity: Severity
-    opened_at: Annotated[Instant, doc("First crawl that has it.")]
-    seen_at: Annotated[Instant, doc("Last crawl that has it.")]
-    crawls: Annotated[int, doc("Crawls that have it.")]
+    opened_at: Annotated[Instant, doc("First crawl with it.")]
+    seen_at: Annotated[Instant, doc("Last crawl with it.")]
+    crawls: Annotated[int, doc("Number of crawls with it.")]
     value: Annotated[float, doc("Value at the last of these crawls.")]
     expected: Annotated[float | None, doc("Usual value; null for a rule.")]
     low: Annotated[float | None, doc("Lower limit of the band at the first crawl; null for a rule.")]
@@ -53,14 +53,14 @@ class Finding(Struct, kw_only=True, frozen=True):
     scope: Annotated[
         Scope,
         doc(
-            "Whose fault it is, by which stores show it: `normalizer` is a release of Menuwatch itself, `store` this one alone."
+            "Cause, inferred from the stores that show it: `normalizer` is a release of Menuwatch itself, `store` this one alone."
         ),
     ]
     scope_key: Annotated[str | None, doc("The chain, point of sale or platform; null for a single store.")]
     scope_affected: Annotated[int, doc("Stores of the scope that show it.")]
-    scope_stores: Annotated[int, doc("Stores of the scope that were measured meanwhile.")]
+    scope_stores: Annotated[int, doc("Stores of the scope that were measured in that time.")]
     release_changed: Annotated[
-        bool, doc("Whether Menuwatch was updated between the crawl before and the first that has it.")
+        bool, doc("Whether Menuwatch was updated between the previous crawl and the first with it.")
     ]
     rule_id: Annotated[int | None, doc("Rule that it meets; null for a band.")]
     closed_at: Annotated[Instant | None, doc("Crawl that ended it; null while it is open.")]
@@ -68,7 +68,7 @@ class Finding(Struct, kw_only=True, frozen=True):
         Outcome | None,
         doc(
             "How it ended. `recovered`: inside the band again; `accepted`: it lasted a week and is the usual level now; `worsened`: "
-            "a further finding follows; `unmeasured`: the menu has nothing to measure it by any more; `ignored`: a rule says so."
+            "a further finding follows; `unmeasured`: the menu has nothing left to measure; `ignored`: a rule excludes it."
         ),
     ]
 
@@ -82,7 +82,7 @@ class QualitySummary(Struct, kw_only=True, frozen=True):
     median_score: Annotated[int | None, doc("Median of the scores; null without any.")]
     critical: Annotated[int, doc("Open critical findings.")]
     warning: Annotated[int, doc("Open warnings.")]
-    info: Annotated[int, doc("Other open findings: changes that are no fault.")]
+    info: Annotated[int, doc("Other open findings: changes that are not faults.")]
 
 
 class StoreQuality(Struct, kw_only=True, frozen=True):
@@ -105,7 +105,9 @@ class StoreQuality(Struct, kw_only=True, frozen=True):
     critical: Annotated[int, doc("Open critical findings.")]
     warning: Annotated[int, doc("Open warnings.")]
     info: Annotated[int, doc("Other open findings.")]
-    point_of_sale: Annotated[str | None, doc("The shop's own software, as an operator entered it; null if unknown.")]
+    point_of_sale: Annotated[
+        str | None, doc("The shop's point-of-sale software, as an operator entered it; null if unknown.")
+    ]
 
 
 class StoreBand(Struct, kw_only=True, frozen=True):
@@ -148,9 +150,10 @@ class QualityRule(Struct, kw_only=True, frozen=True):
     """A rule of an operator."""
 
     id: int
-    measure: Annotated[str, doc("A measure, or a family as `null.*`.")]
+    measure: Annotated[str, doc("A measure, or a family such as `null.*`.")]
     condition: Annotated[
-        Condition, doc("`above` and `below`: a finding where the value is so; `ignore`: not monitored.")
+        Condition,
+        doc("`above`, `below`: a finding is reported if the value is above or below `value`; `ignore`: not monitored."),
     ]
     amount: Annotated[float | None, doc("Limit; null for `ignore`.")]
     severity: Annotated[Severity | None, doc("Severity of its findings; null for `ignore`.")]

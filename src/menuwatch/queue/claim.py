@@ -50,7 +50,7 @@ class Claimed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 FAIR_SHARE = 4
-"""One of so many claimed tasks is of the role whose next task has waited longest, whatever its priority."""
+"""One in this many claimed tasks is of the role whose next task has waited longest, whatever its priority."""
 FULL_CLAIM = 0.25
 """Longest time in seconds for which claims begin where the one before ended. They step over what was claimed meanwhile, however long
 an old snapshot keeps it in the index; tasks that were added before that position are claimed at most this much later."""

@@ -123,7 +123,7 @@ class WorkerPool:
         self._woken = asyncio.Event()
         self._stopping = False
         self._left = 0
-        """Workers that an operator decommissioned since the last step: so many fewer are desired."""
+        """Workers that an operator decommissioned since the last step: the desired count is lower by this number."""
         self._start_blocked_by: str | None = None
         self._exit_code = 0
         self.slots = [WorkerSlot(ordinal) for ordinal in range(count or 0)]
@@ -234,7 +234,7 @@ class WorkerPool:
                 slot.leaving = slot.decommissioned = True
 
     def _reconcile(self, target: int) -> None:
-        """Keep so many slots besides those that leave."""
+        """Keep this many slots besides those that leave."""
         staying = [slot for slot in self.slots if not slot.leaving]
         taken = {slot.ordinal for slot in self.slots}
         free = (ordinal for ordinal in range(len(taken) + target) if ordinal not in taken)

@@ -75,7 +75,7 @@ class Page:
 
 
 class BlockPage(MenuwatchError):
-    """The body is no page of the site but a refusal: a challenge, a block, an empty shell. It may come with the next try."""
+    """The body is a refusal instead of a page of the site: a challenge, a block, an empty shell. It may come with the next try."""
 
 
 class Unreadable(MenuwatchError):

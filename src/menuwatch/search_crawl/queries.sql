@@ -70,7 +70,7 @@ SELECT * FROM item;
 UPDATE crawl_attempts SET request_id = %(request_id)s WHERE item_id = %(item_id)s AND attempt = %(attempt)s;
 
 -- name: handed_over
--- Other processes need not wait for the order any more. No effect if it took so long that another one may have begun.
+-- Other processes no longer need to wait for the order. No effect if it took so long that another one may have begun.
 UPDATE crawl_jobs
    SET submitting_until = NULL, next_submit_after = greatest(next_submit_after, %(next_submit_after)s),
        next_submission_at = CASE WHEN status = 'running' THEN greatest(next_submit_after, %(next_submit_after)s) END

@@ -128,7 +128,7 @@ def decide(standing: Standing, now: datetime) -> Submit | Wait | Over:
 
 
 def score(product: CrawledProduct) -> Decimal:
-    """Score from 0 to 100 with one decimal place, which orders the products of one crawl; it is no forecast. Missing values score
+    """Score from 0 to 100 with one decimal place, which orders the products of one crawl; it is not a forecast. Missing values score
     nothing.
 
     | part | points | why |

@@ -83,7 +83,7 @@ async def drop(conn: _Conn, delivery_id: int) -> None:
 
 
 async def drop_of_job(conn: _Conn, job_id: int) -> None:
-    """Nothing of that job is read or fetched any more."""
+    """Nothing more of that job is read or fetched."""
     await conn.execute(_q.drop_of_job, {"job_id": job_id})
     await conn.execute(_q.drop_fetches_of_job, {"job_id": job_id})
 

@@ -99,7 +99,7 @@ class FetchingService:
             await self._client.aclose()
 
     async def settled(self) -> None:
-        """Waits until nothing is under way any more."""
+        """Waits until nothing is in progress."""
         while self._pending:
             await asyncio.gather(*self._pending, return_exceptions=True)
 

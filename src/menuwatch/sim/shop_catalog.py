@@ -68,7 +68,7 @@ class ShopProduct:
 
     @property
     def price_max(self) -> Decimal:
-        """Of its dearest form, in dollars."""
+        """Price of its most expensive form, in dollars."""
         return max(v.price for v in self.variants)
 
     @property

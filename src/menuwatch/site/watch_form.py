@@ -99,7 +99,7 @@ async def read(
     if channel == "mail" and not form.value("email"):
         form.add_error("email", "Enter an e-mail address.")
     if form.value("size") and form.value("size") not in sizes:
-        form.add_error("size", "No store lists that size any more. Choose another one.")
+        form.add_error("size", "No store lists that size now. Choose another one.")
     scope = Scope(store_id=store_id) if store_id is not None else await _scope(conn, form)
     if not form.ok or condition is None or channel is None or scope is None:
         return None

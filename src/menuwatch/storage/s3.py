@@ -298,7 +298,7 @@ def _credentials_of_files(environ: Mapping[str, str]) -> dict[str, str]:
         try:
             parser.read(place, encoding="utf-8")
         except (configparser.Error, UnicodeDecodeError) as error:
-            raise Refused(f"{place} is no file of AWS settings: {type(error).__name__}") from None
+            raise Refused(f"{place} is not a file of AWS settings: {type(error).__name__}") from None
         if parser.has_section(section):
             found |= dict(parser.items(section))
     names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")

@@ -70,7 +70,7 @@ SELECT n.product_id, n.size, n.size_rank, n.from_name, %(store_id)s, %(location_
        category = excluded.category, strain = excluded.strain;
 
 -- name: delete_sizes
--- Sizes that the listings, all of whose sizes are given, do not have any more.
+-- Sizes that the listings, all of whose sizes are given, no longer have.
 DELETE FROM storefront_offers o
  WHERE o.product_id = ANY (%(products)s::bigint[])
    AND NOT EXISTS (SELECT FROM unnest(%(products)s::bigint[], %(sizes)s::text[]) n(product_id, size) WHERE n.product_id = o.product_id AND n.size = o.size);

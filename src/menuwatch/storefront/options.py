@@ -20,9 +20,9 @@ BY_CONTENT = frozenset({"edible", "oral", "tincture", "topical"})
 LOWEST_PRICE = 10
 """Cents; what costs less is a placeholder or a promotion, and sorted last. Statements say the number themselves."""
 IMPLAUSIBLE = 8
-"""A price per gram so many times the median of its category, or below it by that factor, is taken for a slip of the menu."""
+"""A price per gram this many times the median of its category, or below it by that factor, is taken for an error of the menu."""
 _DEAREST_DOSE = 100_000
-"""Price per 10 mg above which the content is taken for a slip: $10."""
+"""Price per 10 mg above which the content is taken for an error: $10."""
 _LARGEST_GRAMS = Decimal(500)
 _MOST_OF_ONE, _LEAST_OF_ALL = Decimal(10), Decimal(50)
 """Milligrams that one of several pieces has at most, and that all of them have at least, where a name does not tell."""

@@ -259,7 +259,7 @@ SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.brand_id, i.catego
   FROM storefront_items i LEFT JOIN brands b ON b.id = i.brand_id WHERE i.id = %(id)s;
 
 -- name: moved_to
--- Where a number leads: to the product that it was merged into, or, where no listing has it any more, to the one that most of them went to.
+-- Where a number leads: to the product that it was merged into, or, if no listing has it now, to the one that most of them went to.
 SELECT CASE WHEN c.merged_into IS NOT NULL THEN live_canonical_product(c.id)
             ELSE (SELECT live_canonical_product(e.to_id) FROM match_events e
                    WHERE e.from_id = c.id AND NOT EXISTS (SELECT FROM product_matches m WHERE m.canonical_product_id = c.id)

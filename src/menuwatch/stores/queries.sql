@@ -64,7 +64,7 @@ UPDATE dispensaries SET
  WHERE id = %(id)s;
 
 -- name: keep_details
--- What a person said of a store holds, whatever its platform says.
+-- Values set by a person override the platform's.
 UPDATE dispensaries d SET name = coalesce(p.name, d.name), address = coalesce(p.address, d.address), city = coalesce(p.city, d.city),
        state = coalesce(p.state, d.state), zipcode = coalesce(p.zipcode, d.zipcode), latitude = coalesce(p.latitude, d.latitude),
        longitude = coalesce(p.longitude, d.longitude), timezone = coalesce(p.timezone, d.timezone), updated_at = now()
@@ -122,7 +122,7 @@ ON CONFLICT (platform, platform_dispensary_id) DO UPDATE SET
        dispensary_id = coalesce(EXCLUDED.dispensary_id, dutchie_discovery_locations.dispensary_id);
 
 -- name: fill_in
--- Fills in details that are unknown; known values stay. A state that is no code counts as unknown where a code is given.
+-- Fills in details that are unknown; known values stay. A state that is not a code counts as unknown if a code is given.
 UPDATE dispensaries SET
        menu_url = coalesce(menu_url, %(menu_url)s), address = coalesce(address, %(address)s), city = coalesce(city, %(city)s),
        state = CASE WHEN state = ANY (%(state_codes)s) THEN state ELSE coalesce(%(state_code)s, state, %(state)s) END, country = coalesce(country, %(country)s), zipcode = coalesce(zipcode, %(zipcode)s),

@@ -102,7 +102,7 @@ class LastCrawl(Struct, kw_only=True, frozen=True):
     out_of_stock: Annotated[int, doc("Products that went out of stock.")]
     price_changes: Annotated[int, doc("Products whose prices changed.")]
     stock_changes: Annotated[int, doc("Products whose stock changed.")]
-    warnings: Annotated[Raw, json_of(list[CrawlWarning]), doc("Values that could not be used as they came.")]
+    warnings: Annotated[Raw, json_of(list[CrawlWarning]), doc("Values that could not be used unchanged.")]
 
 
 class StoreDetail(Store, kw_only=True, frozen=True):

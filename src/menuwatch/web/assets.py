@@ -21,7 +21,7 @@ VENDOR = HERE / "vendor"
 
 _FOR_GOOD = "public, max-age=31536000, immutable"
 _SMALL = 600
-"""Below so many bytes compression gains nothing."""
+"""Below this size in bytes compression gains nothing."""
 
 
 @dataclass(frozen=True, slots=True)

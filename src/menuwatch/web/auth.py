@@ -83,7 +83,7 @@ class Authenticate:
         except credentials.BadCredentials as error:
             self._recent.note(token, None)
             state["auth_error"] = NotSignedIn(str(error), shown=True)
-        except psycopg.Error as error:  # the database is away; open routes do without
+        except psycopg.Error as error:  # the database is unreachable; open routes do without it
             state["principal"], state["auth_error"] = self._recent.of(token), error
         principal: Principal | None = state["principal"]
         if principal is None:

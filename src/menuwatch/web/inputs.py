@@ -70,7 +70,7 @@ Place = Annotated[Text, Field(min_length=1, max_length=LONGEST_TEXT), AfterValid
 PLACE_HELP = f"The place: {PLACE_FORMS}."
 
 Search = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(clean_text)]
-"""Text that is looked for."""
+"""Text to search for."""
 
 _NONE, _LARGEST_OFFSET = timedelta(), timedelta(hours=16)
 

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class BadCursor(Exception):
-    """A text that is no cursor of that list: its first page is shown instead."""
+    """A text that is not a cursor of that list: its first page is shown instead."""
 
 
 def encode(*values: Any) -> str:

@@ -107,8 +107,8 @@ class VisitLog(Loop):
             )
 
     async def step(self) -> float | None:
-        """Writes everything that waits, in order. What cannot be written because the database is away stays; a visit that cannot be
-        written for another reason is lost, and no other with it."""
+        """Writes everything that waits, in order. Visits stay while the database is unreachable; one that cannot be written for
+        another reason is lost, and no other with it."""
         self._give_up_stale()
         yesterday = self.clock.now().date() - timedelta(days=1)
         self._salts = {day: salt for day, salt in self._salts.items() if day >= yesterday}
@@ -120,7 +120,7 @@ class VisitLog(Loop):
         try:
             await self._write(batch)
         except Exception:
-            self._salts = {}  # one that is not in the database any more is good for nothing
+            self._salts = {}  # a salt that is no longer in the database is useless
             raise
         self._leave(batch, "counted")
 

@@ -37,7 +37,7 @@ class WorkerHour(Struct, kw_only=True, frozen=True):
     """Tasks that a worker finished in the last hour."""
 
     completed: int = 0
-    failed: Annotated[int, doc("Failed for good; attempts that are retried do not count.")] = 0
+    failed: Annotated[int, doc("Failed permanently; attempts that are retried do not count.")] = 0
     finished: Annotated[list[int], doc("Completed and failed tasks by five minutes, oldest first.")] = []
     tasks_per_minute: Annotated[float, doc("Over the last hour, or since the start of the worker.")] = 0.0
     failure_rate: Annotated[float | None, doc("Share of failed tasks, 0 to 1; null without any.")] = None

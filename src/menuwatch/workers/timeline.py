@@ -43,7 +43,7 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """One worker: its bars from the oldest on, in so many `rows`. Without a `name` it is no longer in the registry, and neither is
+    """One worker: its bars from the oldest on, in that many `rows`. Without a `name` it is no longer in the registry, and neither is
     known when it `began` nor when it `left` (None as well while it has not)."""
 
     worker_id: str

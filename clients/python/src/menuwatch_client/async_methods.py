@@ -195,12 +195,12 @@ class AsyncMethods(AsyncTransport):
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
             q: Only products whose name or brand contains this text, case-insensitive.
-            brand_id: Only products of this brand; a merged brand is followed.
+            brand_id: Only products of this brand; the id of a merged one leads to its successor.
             category: Only this canonical category.
             state: Only products on the menu of a store in these states, for example NM (repeatable). Prices are then
                 of the stores that `state` and `near` select.
-            updated_since: Only products whose listings or stores became more or fewer at or after this time (ISO 8601
-                with offset).
+            updated_since: Only products that gained or lost listings or stores at or after this time (ISO 8601 with
+                offset).
         """
         call = Call(
             method="GET",
@@ -235,8 +235,8 @@ class AsyncMethods(AsyncTransport):
         """List changes, newest first.
 
         Lists each price or stock change between two crawls of a store, with the product before and after it, by the
-        time of the later crawl. Canonical products that were merged or split are listed among them: `type` tells one
-        from the other.
+        time of the later crawl. Canonical products that were merged or split are listed among them: `type`
+        distinguishes them.
 
         A crawl that is accepted late appears further down, at its own time. A program that must not miss anything
         reads the feed. With rare matches a page may be short or empty and still have a `next`.
@@ -250,16 +250,17 @@ class AsyncMethods(AsyncTransport):
             since: Only entries at or after this time (ISO 8601 with offset).
             until: Only entries before this time (ISO 8601 with offset).
             kind: Only price or only stock changes; or price drops and rises of the cheapest option, or products that
-                went out of stock or came back; or canonical products that were merged or split, which are about no
-                store: a filter by store, state, location, position or percentage has none of them.
+                went out of stock or came back; or canonical products that were merged or split, which belong to no
+                store: a filter by store, state, location, position or percentage excludes them.
             store: Only these stores (repeatable).
             state: Only stores in these states, for example NM (repeatable).
             category_canon: Only these canonical categories (repeatable).
             brand: Only these brands, case-insensitive (repeatable).
-            canonical_product_id: Only these canonical products (repeatable); one that was merged into another is
-                followed.
-            brand_id: Only canonical products of these brands, by id (repeatable); merged brands are followed.
-            location_id: Only stores at these locations (repeatable); merged locations are followed.
+            canonical_product_id: Only these canonical products (repeatable); the id of a merged one leads to its
+                successor.
+            brand_id: Only canonical products of these brands, by id (repeatable); the id of a merged one leads to its
+                successor.
+            location_id: Only stores at these locations (repeatable); the id of a merged one leads to its successor.
             percent: Only prices that changed by at least this much, in percent of the price before.
         """
         call = Call(
@@ -323,7 +324,7 @@ class AsyncMethods(AsyncTransport):
     ) -> AsyncPages[models.Location, Page[models.Location]]:
         """List locations.
 
-        Lists shops by id: each once, however many platforms and licences it is on.
+        Lists shops by id: each once, whatever the number of its platforms and licences.
 
         Args:
             near: Only stores within `miles` of this place: a city with its state (Santa Fe, NM), a ZIP or postal
@@ -332,8 +333,8 @@ class AsyncMethods(AsyncTransport):
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
             state: Only locations in these states (repeatable).
-            status: Only locations of this status. `open`: a menu was read in the last 7 days; `licence_ended`: so it
-                was, but all known licences ended; `no_menu`: no current menu; `closed`: no current menu, and all
+            status: Only locations of this status. `open`: a menu was read in the last 7 days; `licence_ended`: the
+                same, but all known licences ended; `no_menu`: no current menu; `closed`: no current menu, and all
                 known licences ended.
             several: Only locations with several menus (`true`) or one (`false`).
             q: Only locations whose name, chain, address or city contains this text.
@@ -370,7 +371,7 @@ class AsyncMethods(AsyncTransport):
             cursor: `next` of the previous page, unchanged; omit it for the first page.
             state: Only licences of these states (repeatable).
             linked: Only licences with (`true`) or without (`false`) a location.
-            ended: Only licences that are gone, expired or inactive (`true`), or the others.
+            ended: Only licences that are gone, expired or inactive (`true`), or only valid ones (`false`).
             q: Only licences whose number, holder, trade name or city contains this text.
         """
         call = Call(
@@ -468,10 +469,11 @@ class AsyncMethods(AsyncTransport):
                 in the first crawl of their store.
             gone_since: Only products that left the menu at or after this time (ISO 8601 with offset).
             updated_since: Only products of which anything changed at or after this time (ISO 8601 with offset).
-            canonical_product_id: Only these canonical products (repeatable); one that was merged into another is
-                followed.
-            brand_id: Only canonical products of these brands, by id (repeatable); merged brands are followed.
-            location_id: Only stores at these locations (repeatable); merged locations are followed.
+            canonical_product_id: Only these canonical products (repeatable); the id of a merged one leads to its
+                successor.
+            brand_id: Only canonical products of these brands, by id (repeatable); the id of a merged one leads to its
+                successor.
+            location_id: Only stores at these locations (repeatable); the id of a merged one leads to its successor.
             order: `updated` is most recently changed first; products without a price come last.
             store: Only these stores (repeatable).
             state: Only stores in these states, for example NM (repeatable).
@@ -617,7 +619,7 @@ class AsyncMethods(AsyncTransport):
     ) -> models.Schedule:
         """Create a schedule.
 
-        Creates a schedule, for example one per state. 409 if there is one of that name.
+        Creates a schedule, for example one per state. 409 if one with that name exists.
         """
         call = Call(
             method="POST",
@@ -1022,7 +1024,7 @@ class AsyncMethods(AsyncTransport):
 
         How prices of the same items changed: a chained geometric index of matched items, 100 on the day `base`, with
         a 95 % confidence interval. Items that come and go have no effect. Relatives have no currency, so nothing is
-        converted. Days are computed six hours after their end, and then stay as they are.
+        converted. Days are computed six hours after their end, and then never change.
 
         Args:
             state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state.
@@ -1290,8 +1292,8 @@ class AsyncMethods(AsyncTransport):
                 of these if omitted.
             category: Canonical category, or `unknown`; all categories if omitted.
             brand: Only this brand, case-insensitive.
-            brand_id: Only this canonical brand; a merged one is followed.
-            canonical_product: Only this canonical product; one that was merged into another is followed.
+            brand_id: Only this canonical brand; the id of a merged one leads to its successor.
+            canonical_product: Only this canonical product; the id of a merged one leads to its successor.
         """
         call = Call(
             method="GET",
@@ -1317,10 +1319,10 @@ class AsyncMethods(AsyncTransport):
     ) -> AsyncPages[models.PriceDispersion, pages.ListPricesPerGramPage[models.PriceDispersion]]:
         """Price dispersion of canonical products.
 
-        Prices of one size of a canonical product over at least three locations, most locations first. Unlike sizes,
-        and options without a size, are never compared. A shop on two platforms counts once, with its fresher menu.
-        Left out and counted are stale menus, those with a newer one in quarantine, and prices above five times the
-        median or below a fifth of it.
+        Prices of one size of a canonical product over at least three locations, most locations first. Different
+        sizes, and options without a size, are never compared. A shop on two platforms counts once, with its fresher
+        menu. Left out and counted are stale menus, those with a newer one in quarantine, and prices above five times
+        the median or below a fifth of it.
 
         Args:
             limit: Maximum number of items per page.
@@ -1329,8 +1331,8 @@ class AsyncMethods(AsyncTransport):
                 of these if omitted.
             category: Canonical category, or `unknown`; all categories if omitted.
             brand: Only this brand, case-insensitive.
-            brand_id: Only this canonical brand; a merged one is followed.
-            canonical_product: Only this canonical product; one that was merged into another is followed.
+            brand_id: Only this canonical brand; the id of a merged one leads to its successor.
+            canonical_product: Only this canonical product; the id of a merged one leads to its successor.
         """
         call = Call(
             method="GET",
@@ -1356,9 +1358,9 @@ class AsyncMethods(AsyncTransport):
     ) -> AsyncPages[models.PriceDispersion, pages.ListPricesPerGramPage[models.PriceDispersion]]:
         """Widest price gaps.
 
-        What the dearest location asks above the cheapest one for one size of a canonical product, by the ratio. The
-        rows are those of the price dispersion, with the same left out: stale menus, those with a newer one in
-        quarantine, and implausible prices.
+        Gap between the highest and the lowest price of one size of a canonical product, by their ratio. The rows are
+        those of the price dispersion, with the same left out: stale menus, those with a newer one in quarantine, and
+        implausible prices.
 
         Args:
             limit: Maximum number of items per page.
@@ -1367,8 +1369,8 @@ class AsyncMethods(AsyncTransport):
                 of these if omitted.
             category: Canonical category, or `unknown`; all categories if omitted.
             brand: Only this brand, case-insensitive.
-            brand_id: Only this canonical brand; a merged one is followed.
-            canonical_product: Only this canonical product; one that was merged into another is followed.
+            brand_id: Only this canonical brand; the id of a merged one leads to its successor.
+            canonical_product: Only this canonical product; the id of a merged one leads to its successor.
         """
         call = Call(
             method="GET",
@@ -1396,7 +1398,7 @@ class AsyncMethods(AsyncTransport):
         """Locations in the cheapest quarter.
 
         How often a location is in the cheapest quarter of its state: its price for a product and size is at or below
-        the first quartile, and below the median. Most often first; of at least five comparisons.
+        the first quartile, and below the median. Most often first, with at least five comparisons.
 
         Args:
             limit: Maximum number of items per page.
@@ -1405,7 +1407,7 @@ class AsyncMethods(AsyncTransport):
             state: Only stores in this state (two letters), or `unknown`.
             category: Canonical category, or `unknown`; all categories if omitted.
             brand: Only this brand, case-insensitive.
-            brand_id: Only this canonical brand; a merged one is followed.
+            brand_id: Only this canonical brand; the id of a merged one leads to its successor.
             store: Only these stores (repeatable).
         """
         call = Call(
@@ -1431,11 +1433,11 @@ class AsyncMethods(AsyncTransport):
         brand_id: int | None = None,
         store: Sequence[int] | None = None,
     ) -> AsyncPages[models.CheckedSpecial, pages.ListPricesPerGramPage[models.CheckedSpecial]]:
-        """Specials and what was really asked.
+        """Specials and their past prices.
 
-        Each special on offer with a verdict: whether the store asked the regular price, or more, within 90 days, and
-        a score for how much of the stated saving is one against the usual price. Those that were never asked come
-        first.
+        Each special on offer with a verdict: whether the store charged the regular price, or more, within 90 days,
+        and a score for how much of the stated saving is real, measured against the usual price. Prices never charged
+        come first.
 
         Args:
             limit: Maximum number of items per page.
@@ -1444,7 +1446,7 @@ class AsyncMethods(AsyncTransport):
             state: Only stores in this state (two letters), or `unknown`.
             category: Canonical category, or `unknown`; all categories if omitted.
             brand: Only this brand, case-insensitive.
-            brand_id: Only this canonical brand; a merged one is followed.
+            brand_id: Only this canonical brand; the id of a merged one leads to its successor.
             store: Only these stores (repeatable).
         """
         call = Call(
@@ -1472,9 +1474,8 @@ class AsyncMethods(AsyncTransport):
     ) -> AsyncPages[models.Shrinkflation, pages.ListPricesPerGramPage[models.Shrinkflation]]:
         """Smaller sizes at higher prices per unit.
 
-        A smaller size of a canonical product in place of a larger one that is on no menu any more, at a higher
-        regular price per gram, milligram or piece. Sizes of half or less are other packages and left out. Most stores
-        first.
+        A smaller size of a canonical product that replaced a larger one, now on no menu, at a higher regular price
+        per gram, milligram or piece. Sizes of half or less are different packages and left out. Most stores first.
 
         Args:
             limit: Maximum number of items per page.
@@ -1482,9 +1483,9 @@ class AsyncMethods(AsyncTransport):
             state: Only stores in this state (two letters), or `unknown`.
             category: Canonical category, or `unknown`; all categories if omitted.
             brand: Only this brand, case-insensitive.
-            brand_id: Only this canonical brand; a merged one is followed.
+            brand_id: Only this canonical brand; the id of a merged one leads to its successor.
             store: Only these stores (repeatable).
-            canonical_product: Only this canonical product; one that was merged into another is followed.
+            canonical_product: Only this canonical product; the id of a merged one leads to its successor.
         """
         call = Call(
             method="GET",
@@ -1542,9 +1543,9 @@ class AsyncMethods(AsyncTransport):
     ) -> models.CheapestBasket:
         """Cheapest basket near a place.
 
-        Where several products cost least together: at one store, over two stores and over any number of stores, with
-        what is missing where. As of now: options on offer, specials included, of menus that are not stale. A shop
-        with menus on two platforms is one store.
+        Where several products cost least together: at one store, at two stores and at any number of stores, with what
+        is missing where. As of now: options on offer, specials included, of menus that are not stale. A shop with
+        menus on two platforms is one store.
 
         Args:
             item: What to buy (repeatable): the id of a canonical product or a canonical category, a colon and the
@@ -1552,7 +1553,7 @@ class AsyncMethods(AsyncTransport):
             near: The place: a city with its state (Santa Fe, NM), a ZIP or postal code, or latitude and longitude
                 (35.08,-106.65). Stores without a position are left out.
             miles: Distance from `near`, in miles.
-            medical: Whether prices for patients count where there is no other.
+            medical: Whether to use prices for patients where there is no other.
         """
         call = Call(
             method="GET",
@@ -1582,9 +1583,9 @@ class AsyncMethods(AsyncTransport):
         Args:
             limit: Maximum number of products per page; each has a row for each size.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
-            canonical_product: Only this canonical product; one that was merged into another is followed.
+            canonical_product: Only this canonical product; the id of a merged one leads to its successor.
             q: Only products whose name or brand contains this text, case-insensitive.
-            brand_id: Only products of this brand; a merged brand is followed.
+            brand_id: Only products of this brand; the id of a merged one leads to its successor.
             category: Only this canonical category.
             state: Only prices at stores in this state.
         """
@@ -1642,16 +1643,17 @@ class AsyncMethods(AsyncTransport):
             since: Only entries at or after this time (ISO 8601 with offset).
             until: Only entries before this time (ISO 8601 with offset).
             kind: Only price or only stock changes; or price drops and rises of the cheapest option, or products that
-                went out of stock or came back; or canonical products that were merged or split, which are about no
-                store: a filter by store, state, location, position or percentage has none of them.
+                went out of stock or came back; or canonical products that were merged or split, which belong to no
+                store: a filter by store, state, location, position or percentage excludes them.
             store: Only these stores (repeatable).
             state: Only stores in these states, for example NM (repeatable).
             category_canon: Only these canonical categories (repeatable).
             brand: Only these brands, case-insensitive (repeatable).
-            canonical_product_id: Only these canonical products (repeatable); one that was merged into another is
-                followed.
-            brand_id: Only canonical products of these brands, by id (repeatable); merged brands are followed.
-            location_id: Only stores at these locations (repeatable); merged locations are followed.
+            canonical_product_id: Only these canonical products (repeatable); the id of a merged one leads to its
+                successor.
+            brand_id: Only canonical products of these brands, by id (repeatable); the id of a merged one leads to its
+                successor.
+            location_id: Only stores at these locations (repeatable); the id of a merged one leads to its successor.
             percent: Only prices that changed by at least this much, in percent of the price before.
         """
         call = Call(
@@ -1789,8 +1791,8 @@ class AsyncMethods(AsyncTransport):
     ) -> models.LicenceImport:
         """Import a licence register.
 
-        Imports the register of a state. Idempotent: licences are added, updated, or marked as gone. Lines that are no
-        licence are skipped and returned with the reason. Stores are linked to the licences within seconds.
+        Imports the register of a state. Idempotent: licences are added, updated, or marked as gone. Lines that are
+        not licences are skipped and returned with the reason. Stores are linked to the licences within seconds.
         """
         call = Call(
             method="POST",
@@ -1849,7 +1851,7 @@ class AsyncMethods(AsyncTransport):
             brand: Only pairs of this brand: id, name or a spelling.
             together: Whether they are in one canonical product now.
             min_impact: Minimum number of listings it moves.
-            skipped: Only pairs that were skipped, else only those that were not.
+            skipped: Only skipped pairs (`true`), or only pairs that were not skipped (`false`).
         """
         call = Call(
             method="GET",
@@ -1880,7 +1882,7 @@ class AsyncMethods(AsyncTransport):
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
             same: Only those that say same (`true`) or different (`false`).
-            active: Only those in force, or only those that were withdrawn.
+            active: Only those in force (`true`), or only withdrawn ones (`false`).
             made_by: Only those by this user.
             product: Only those about these products.
         """
@@ -1903,8 +1905,8 @@ class AsyncMethods(AsyncTransport):
     ) -> models.CorrectionResult:
         """Correct the matching of two products.
 
-        Says that two products are the same, or different. It holds for everything that is written like them, and wins
-        over the matcher. A contradiction of earlier corrections is refused, naming their ids.
+        Records that two products are the same, or different. Applies to everything that is written like them, and
+        overrides the matcher. A correction that contradicts earlier ones is refused with their ids.
         """
         call = Call(
             method="POST",
@@ -1931,7 +1933,7 @@ class AsyncMethods(AsyncTransport):
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
             q: Text that the name or a spelling contains, case-insensitive.
-            merged: Only brands that were merged into others, or only the rest.
+            merged: Only brands that were merged into others (`true`), or only the others (`false`).
         """
         call = Call(
             method="GET",
@@ -2028,13 +2030,13 @@ class AsyncMethods(AsyncTransport):
     ) -> AsyncPages[models.CategoryWord, Page[models.CategoryWord]]:
         """List category words of platforms.
 
-        Lists words that platforms began to use for categories, newest first.
+        Lists new category words of platforms, newest first.
 
         Args:
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
             platform: Only stores on this platform.
-            events: Only words that came after the first day of their platform.
+            events: Only words that first appeared after the first day of their platform.
             unknown: Only words that the taxonomy does not know.
         """
         call = Call(
@@ -2083,7 +2085,7 @@ class AsyncMethods(AsyncTransport):
     ) -> models.QualityRule:
         """Add a data quality rule.
 
-        Applies to menus that are checked from now on.
+        Applies to menus checked from now on.
         """
         call = Call(
             method="POST",
@@ -2390,7 +2392,7 @@ class AsyncMethods(AsyncTransport):
                 of these if omitted.
             category: Canonical category, `all` for all of them together, or `unknown`; all of these if omitted.
             brand: Only this brand, case-insensitive.
-            brand_id: Only this canonical brand; a merged one is followed.
+            brand_id: Only this canonical brand; the id of a merged one leads to its successor.
         """
         call = Call(
             method="GET",
@@ -2417,7 +2419,7 @@ class AsyncMethods(AsyncTransport):
     ) -> AsyncPages[models.SpecialShare, pages.ListPricesPerGramPage[models.SpecialShare]]:
         """Specials by state, store, brand or category.
 
-        Share of specials whose regular price was never asked within 90 days, of those of which that is known; the
+        Share of specials whose regular price was never charged within 90 days, among those with a known verdict; the
         highest first.
 
         Args:
@@ -2428,7 +2430,7 @@ class AsyncMethods(AsyncTransport):
                 of these if omitted.
             category: Canonical category, or `unknown`; all categories if omitted.
             brand: Only this brand, case-insensitive.
-            brand_id: Only this canonical brand; a merged one is followed.
+            brand_id: Only this canonical brand; the id of a merged one leads to its successor.
             store: Only these stores (repeatable).
         """
         call = Call(
@@ -2464,7 +2466,7 @@ class AsyncMethods(AsyncTransport):
             state: Two-letter state, `all` for all states together, or `unknown` for stores without a known state; all
                 of these if omitted.
             brand: Only this brand, case-insensitive.
-            brand_id: Only this canonical brand; a merged one is followed.
+            brand_id: Only this canonical brand; the id of a merged one leads to its successor.
             since: First day (UTC), for example 2026-11-20.
             until: Day after the last one (UTC).
         """
@@ -2520,7 +2522,7 @@ class AsyncMethods(AsyncTransport):
     async def skip_match_review(self, body: models.SkipInput, *, idempotency_key: str | None = None) -> models.Skip:
         """Skip a pair to review.
 
-        Takes a pair out of the queue without a decision, or puts it back.
+        Removes a pair from the queue without a decision, or puts it back.
         """
         call = Call(
             method="POST",
@@ -2539,7 +2541,7 @@ class AsyncMethods(AsyncTransport):
     ) -> models.BrandEdit:
         """Move a spelling to another brand.
 
-        Says which brand a spelling names. It wins over what the matcher learned.
+        Assigns a spelling to a brand. This overrides what the matcher learned.
         """
         call = Call(
             method="POST",
@@ -2808,7 +2810,7 @@ class AsyncMethods(AsyncTransport):
     async def rename_brand(self, brand_id: int, body: models.BrandChange) -> models.BrandEdit:
         """Rename a brand.
 
-        Changes the name that is shown.
+        Changes the displayed name.
 
         Args:
             brand_id: Id of the brand.
@@ -2871,7 +2873,7 @@ class AsyncMethods(AsyncTransport):
     ) -> models.ProxyBulkResult:
         """Change many proxies.
 
-        Acts on all matching proxies at once. Workers make the tests of `test` and `enable` within minutes: a proxy
+        Acts on all matching proxies at once. Workers run the tests of `test` and `enable` within minutes: a proxy
         that fails is inactive, and probed again automatically. With `dry_run` it only counts them.
 
         Args:
@@ -3122,7 +3124,7 @@ class AsyncMethods(AsyncTransport):
     async def unmerge_brand(self, brand_id: int, *, idempotency_key: str | None = None) -> models.BrandEdit:
         """Undo the merge of a brand.
 
-        Gives a brand that was merged its spellings back.
+        Gives a merged brand its spellings back.
 
         Args:
             brand_id: Id of the brand.
@@ -3144,7 +3146,7 @@ class AsyncMethods(AsyncTransport):
     ) -> AsyncPages[models.ProductListing, Page[models.ProductListing]]:
         """List listings of a canonical product.
 
-        Lists its listings over all stores: those on a menu first, then by price.
+        Lists its listings at all stores: those on a menu first, then by price.
 
         Args:
             canonical_id: Id of the canonical product.
@@ -3235,7 +3237,7 @@ class AsyncMethods(AsyncTransport):
     async def set_point_of_sale(self, store_id: int, body: models.PointOfSale) -> models.StoreQuality:
         """Set the point of sale of a store.
 
-        Findings that the stores of one point of sale have in common are then put down to it.
+        Findings that the stores of one point of sale have in common are then attributed to it.
 
         Args:
             store_id: Id of the store.
@@ -3382,7 +3384,7 @@ class AsyncMethods(AsyncTransport):
     ) -> models.CanonicalProductDetail:
         """Get a canonical product.
 
-        Returns a product with what each store asks. One that was merged away is followed: `id` then differs from
+        Returns a product with each store's prices. For a merged product, its successor: `id` then differs from
         `requested_id`.
 
         Args:
@@ -3480,8 +3482,8 @@ class AsyncMethods(AsyncTransport):
     async def get_location(self, location_id: int) -> models.LocationDetail:
         """Get a location.
 
-        Returns one shop with its menus, licences, history and nearby locations. The number of a location that was
-        merged returns the one that it was merged into.
+        Returns one shop with its menus, licences, history and nearby locations. The id of a merged location returns
+        its successor.
 
         Args:
             location_id: Id of a location.
@@ -3954,7 +3956,7 @@ class AsyncMethods(AsyncTransport):
     ) -> models.LocationDetail:
         """Link a store or licence.
 
-        Puts a store or a licence into this location. The matcher never overrules it. Refused (409) if a person said
+        Links a store or a licence to this location. The matcher never overrules it. Refused (409) if a person decided
         the opposite.
 
         Args:
@@ -3978,7 +3980,7 @@ class AsyncMethods(AsyncTransport):
     ) -> models.LocationDetail:
         """Merge a location into another one.
 
-        Makes two locations one; this number then redirects to the other one. Refused (409) if a person said the
+        Makes two locations one; this id then redirects to the other one. Refused (409) if a person decided the
         opposite.
 
         Args:
@@ -4002,8 +4004,8 @@ class AsyncMethods(AsyncTransport):
     ) -> models.LocationDetail:
         """Unlink a store or licence.
 
-        Takes a store or a licence out of this location: the matcher never puts it back. A store gets a location of
-        its own.
+        Unlinks a store or a licence from this location: the matcher never links it again. A store gets its own
+        location.
 
         Args:
             location_id: Id of a location.
@@ -4026,7 +4028,7 @@ class AsyncMethods(AsyncTransport):
     ) -> models.LocationDetail:
         """Withdraw a decision.
 
-        Withdraws what people decided about a store or a licence: the matcher places it again, within seconds.
+        Withdraws people's decisions about a store or a licence: the matcher assigns it again, within seconds.
 
         Args:
             location_id: Id of a location.
@@ -4351,7 +4353,7 @@ class AsyncMethods(AsyncTransport):
 
         For two rows of one shop: payloads, products, history, finished tasks and alert rules move to the store that
         stays, and this one is removed. If both have a catalog, it is rebuilt from the payloads of both. Refused (409)
-        where history would be lost.
+        if history would be lost.
 
         Args:
             store_id: Id of the store.
@@ -4461,10 +4463,11 @@ class AsyncMethods(AsyncTransport):
                 in the first crawl of their store.
             gone_since: Only products that left the menu at or after this time (ISO 8601 with offset).
             updated_since: Only products of which anything changed at or after this time (ISO 8601 with offset).
-            canonical_product_id: Only these canonical products (repeatable); one that was merged into another is
-                followed.
-            brand_id: Only canonical products of these brands, by id (repeatable); merged brands are followed.
-            location_id: Only stores at these locations (repeatable); merged locations are followed.
+            canonical_product_id: Only these canonical products (repeatable); the id of a merged one leads to its
+                successor.
+            brand_id: Only canonical products of these brands, by id (repeatable); the id of a merged one leads to its
+                successor.
+            location_id: Only stores at these locations (repeatable); the id of a merged one leads to its successor.
             order: `updated` is most recently changed first; products without a price come last.
         """
         call = Call(

@@ -33,8 +33,8 @@ _REPEATABLE = frozenset({"GET", "HEAD", "PUT"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """When a request is sent again: after a 429 or 503, and after a 502, a 504 or a lost connection if the request has no effect
-    twice. A POST with an `Idempotency-Key` has none."""
+    """When a request is sent again: after a 429 or 503, and after a 502, a 504 or a lost connection if the request cannot take effect
+    twice. A POST with an `Idempotency-Key` cannot."""
 
     attempts: int = 5
     """Attempts in all; 1 for no retries."""
@@ -44,7 +44,7 @@ class Retries:
     """Longest wait in seconds. If `Retry-After` asks for more, the error is raised at once."""
 
     def wait(self, attempt: int, retry_after: float | None = None) -> float | None:
-        """Seconds before the next attempt, after so many; None: give up."""
+        """Seconds before the next attempt after this many; None: give up."""
         if attempt >= self.attempts:
             return None
         if retry_after is not None:
@@ -66,7 +66,7 @@ class Call:
 
     @property
     def repeatable(self) -> bool:
-        """Whether it may be sent again when it is unknown whether it was processed."""
+        """Whether it may be sent again if it is unknown whether it was processed."""
         return self.method in _REPEATABLE or "Idempotency-Key" in self.headers
 
 
@@ -120,7 +120,7 @@ class Requests:
         if not url:
             raise ConfigurationError("no address: pass url='https://…' or set MENUWATCH_URL")
         if not url.startswith(("http://", "https://")):
-            raise ConfigurationError(f"{url!r} is no address: it begins with http:// or https://")
+            raise ConfigurationError(f"{url!r} is not a valid address: it must begin with http:// or https://")
         self._url = url.rstrip("/")
         token = token or os.environ.get("MENUWATCH_TOKEN")
         self._headers = {"User-Agent": f"menuwatch-client/{__version__}", "Accept": "application/json, */*;q=0.5"}

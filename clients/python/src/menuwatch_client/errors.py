@@ -16,11 +16,11 @@ class ConfigurationError(MenuwatchError, ValueError):
 
 
 class ConnectionFailed(MenuwatchError):
-    """The server could not be reached, or did not answer in time; `__cause__` is the error of httpx."""
+    """The server could not be reached, or did not respond in time; `__cause__` is the error of httpx."""
 
 
 class InvalidResponse(MenuwatchError):
-    """The response is not what the API describes: another program answers at this address, or a newer server."""
+    """The response is not what the API describes: another program responds at this address, or a newer server."""
 
 
 class ApiError(MenuwatchError):
@@ -46,7 +46,7 @@ class NotAuthenticated(ApiError):
 
 
 class PermissionDenied(ApiError):
-    """403: `problem.permission` is the permission that is missing."""
+    """403: `problem.permission` is the missing permission."""
 
 
 class NotFound(ApiError):

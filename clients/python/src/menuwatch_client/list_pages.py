@@ -40,7 +40,7 @@ class ListMarketDaysPage(Page[T], kw_only=True, frozen=True):
     notice: str | None
     """How to compute the first reports, or why there are no days; null if there is nothing to say."""
     kept_since: dt.date | None
-    """First day that is kept (UTC), of any state; null if none is."""
+    """First day kept (UTC), for any state; null if none is kept."""
 
 
 class ListMatchReviewsPage(Page[T], kw_only=True, frozen=True):

@@ -398,17 +398,17 @@ class AuditedValue(Struct, kw_only=True, frozen=True):
     field: str
     """Field of the product."""
     value: str
-    """What the catalog said."""
+    """Value in the catalog."""
     found: str | None
-    """What the item of the payload says, normalized again; null if it says nothing or was not found."""
+    """Value in the payload's item, normalized again; null if there is none, or the item was not found."""
     result: str
     """`equal`; `different`; `not_found`: the payload has no such item; `unreadable`: the file is missing, damaged or
-    no menu.
+    not a menu.
 
-    After an update of Menuwatch, `different` may be the update.
+    After an update of Menuwatch, `different` may be due to the update.
     """
     detail: str | None
-    """Why the payload is unreadable; else null."""
+    """Why the payload is unreadable; null otherwise."""
     page: int | None
     """Page of the payload, from 1; null if the item was not found."""
     offset: int | None
@@ -422,7 +422,7 @@ class Basket(Struct, kw_only=True, frozen=True):
 
     cost: Decimal
     missing: list[str]
-    """Items that are not in it, as they were asked for."""
+    """Items that are not in it, as requested."""
     stops: list[BasketStop]
     """Stores, the nearest first."""
 
@@ -431,9 +431,9 @@ class BasketItem(Struct, kw_only=True, frozen=True):
     """One item of the basket."""
 
     item: str
-    """The item as it was asked for."""
+    """The item as requested."""
     canonical_product_id: int | None
-    """Null for any product of a category; another number than asked for if that was merged."""
+    """Null for any product of a category; differs from the requested id if that product was merged."""
     name: str
     """Name of the product, or the category."""
     brand: str | None
@@ -446,7 +446,7 @@ class BasketItem(Struct, kw_only=True, frozen=True):
     lowest: Decimal | None
     """Lowest price of one; null if no store offers it."""
     implausible: int
-    """Offers left out because they cost less than a fifth of the item's median price: likely slips of a menu."""
+    """Offers left out because they cost less than a fifth of the item's median price: likely errors of a menu."""
 
 
 class BasketLine(Struct, kw_only=True, frozen=True):
@@ -499,13 +499,13 @@ class BasketStore(Struct, kw_only=True, frozen=True):
     miles: Decimal
     """Distance from the place, in miles."""
     crawled_at: dt.datetime
-    """Oldest menu that the prices are of."""
+    """Time of the oldest of these menus."""
     items: int
     """Items that it offers."""
     cost: Decimal
-    """What these cost."""
+    """Cost of these items."""
     missing: list[str]
-    """Items that it does not offer, as they were asked for."""
+    """Items that it does not offer, as requested."""
 
 
 class Batch(Struct, kw_only=True, omit_defaults=True):
@@ -543,7 +543,7 @@ class BrandChange(Struct, kw_only=True, omit_defaults=True):
     """The new name of a brand."""
 
     name: str
-    """Name that is shown; the address of the brand stays."""
+    """Name to display; the address of the brand stays."""
 
 
 class BrandDay(Struct, kw_only=True, frozen=True):
@@ -553,7 +553,7 @@ class BrandDay(Struct, kw_only=True, frozen=True):
     state: str
     """Two-letter state, `all` or `unknown`."""
     brand_id: int
-    """Id of the canonical brand on that day; it may be merged since."""
+    """Id of the canonical brand on that day; it may have been merged since."""
     brand: str
     products: int
     """Its products on the menus."""
@@ -648,7 +648,7 @@ class BrandSpelling(Struct, kw_only=True, frozen=True):
     spelling: str
     """As a menu writes it."""
     origin: str
-    """`spelling`: only written otherwise; `learned` by the matcher; `person`: said by a person."""
+    """`spelling`: written differently; `learned` by the matcher; `person`: decided by a person."""
 
 
 class BulkCancel(Struct, kw_only=True, omit_defaults=True):
@@ -784,7 +784,7 @@ class CanonicalOffer(Struct, kw_only=True, frozen=True):
     option: str
     """Size or package, as on the menu."""
     size: str | None
-    """Size as it is written everywhere; null if it has none."""
+    """Normalized size; null if it has none."""
     currency: str
     """Currency of the price: USD, or CAD at stores in Canada."""
     price: Decimal | None
@@ -815,13 +815,13 @@ class CanonicalProductDetail(Struct, kw_only=True, frozen=True):
     sizes: list[PriceSpread]
     """Prices of each size that can be bought now, by currency."""
     requested_id: int
-    """The id of the request: another one than `id` if it was merged into this product."""
+    """The id of the request: differs from `id` if that product was merged into this one."""
     offers: list[CanonicalOffer]
     """Options that can be bought now, cheapest first."""
 
 
 class CanonicalProductRow(Struct, kw_only=True, frozen=True):
-    """One product of one brand in all sizes, over stores and platforms."""
+    """One product of one brand in all sizes, across stores and platforms."""
 
     id: int
     name: str
@@ -1012,11 +1012,11 @@ class CheapestBasket(Struct, kw_only=True, frozen=True):
     one_store: Basket | None
     """At the cheapest store that has all items; null if none has all of them."""
     two_stores: Basket | None
-    """At two stores at most: all items, or else as many as two stores have; null if there is none."""
+    """At two stores at most: all items, or as many as two stores have; null if they have none."""
     any_stores: Basket | None
     """Every item where it costs least; null if no store has any."""
     stores: list[BasketStore]
-    """What each store has, those with the most items first, then the cheapest; 50 at most."""
+    """What each store has, those with the most items first, then the cheapest; at most 50."""
 
 
 class CheapestQuarter(Struct, kw_only=True, frozen=True):
@@ -1036,7 +1036,7 @@ class CheapestQuarter(Struct, kw_only=True, frozen=True):
     brand: str | None
     """Null for products without a brand."""
     compared: int
-    """Canonical products and sizes that at least two other locations of the state offer; five at least."""
+    """Canonical products and sizes that at least two other locations of the state offer; at least five."""
     cheapest: int
     """Of `compared`, those whose price is at or below the first quartile and below the median."""
     share: Decimal
@@ -1079,26 +1079,27 @@ class CheckedSpecial(Struct, kw_only=True, frozen=True):
     stated_saving: Decimal
     """Saving according to the menu, 0 to 1."""
     usual: Decimal | None
-    """Price at which, or below which, it cost for half of the observed time; null below 30 observed days."""
+    """Median price over the observed time; null below 30 observed days."""
     saving: Decimal | None
     """Saving against the usual price, 0 to 1; negative if it usually costs less. Null without one."""
     verdict: str
-    """`genuine`: the regular price, or more, was asked within 90 days.
+    """`genuine`: the regular price, or more, was charged within 90 days.
 
     `doubtful`: the same, with a score below 50. `never_asked`: it was not. `unknown`: it was not, within less than 30
     observed days.
     """
     score: int | None
-    """How much of the stated saving is one against the usual price, 0 to 100; null if observed for less than 30 days.
+    """How much of the stated saving is real, measured against the usual price, 0 to 100; null if observed for under
+    30 days.
     """
     observed_days: Decimal
     """Days of the last 90 in which it could be bought and the store was observed."""
     observed_from: dt.datetime | None
     """Start of the observed time; null if there is none."""
     began_at: dt.datetime
-    """Since when it has been on special."""
+    """Start of the special."""
     regular_until: dt.datetime | None
-    """When the regular price, or more, was asked for the last time; null if not within 90 days."""
+    """When the store last charged the regular price or more; null if not within 90 days."""
     checked_at: dt.datetime
     """When the special was checked: at this refresh, or an earlier one."""
 
@@ -1190,7 +1191,7 @@ class CommandResult(Struct, kw_only=True, frozen=True):
 
 
 class Correction(Struct, kw_only=True, frozen=True):
-    """What a person said of two listings, and of everything that is written like them."""
+    """A person's decision about two listings, and about everything that is written like them."""
 
     id: int
     same: bool
@@ -1200,9 +1201,9 @@ class Correction(Struct, kw_only=True, frozen=True):
     b: Listing
     """The listing as it was judged."""
     a_product_id: int | None
-    """A product that is written like `a`; null if none is any more."""
+    """A product that is written like `a`; null if there is none now."""
     b_product_id: int | None
-    """A product that is written like `b`; null if none is any more."""
+    """A product that is written like `b`; null if there is none now."""
     note: str | None
     made_by: str
     made_at: dt.datetime
@@ -1220,8 +1221,8 @@ class CorrectionResult(Struct, kw_only=True, frozen=True):
     """The result of a correction."""
 
     outcome: str
-    """`recorded`; `repeated`: the same was said before; `replaced`: the earlier one was withdrawn; `alike`: both are
-    written alike, and so are one product without it.
+    """`recorded`; `repeated`: the same was decided before; `replaced`: the earlier one was withdrawn; `alike`: both
+    are written alike, and so are one product without it.
     """
     correction: Correction | None
     """The correction in force; null if both are written alike."""
@@ -1239,7 +1240,7 @@ class Coverage(Struct, kw_only=True, frozen=True):
     stale_stores: int
     """Of `stores`, those not crawled for more than twice their interval."""
     partial: int
-    """Of `stores`, those whose last menu (or one of that day) is only a part of the whole one.
+    """Of `stores`, those whose last menu (or one of that day) is only part of the whole one.
 
     Products that it lacks are not on the menus that are counted, though the store may offer them.
     """
@@ -2186,11 +2187,11 @@ class Finding(Struct, kw_only=True, frozen=True):
     """`up`: above the band or the limit; `down`: below."""
     severity: str
     opened_at: dt.datetime
-    """First crawl that has it."""
+    """First crawl with it."""
     seen_at: dt.datetime
-    """Last crawl that has it."""
+    """Last crawl with it."""
     crawls: int
-    """Crawls that have it."""
+    """Number of crawls with it."""
     value: float
     """Value at the last of these crawls."""
     expected: float | None
@@ -2200,7 +2201,7 @@ class Finding(Struct, kw_only=True, frozen=True):
     high: float | None
     """Upper limit of the band at the first crawl; null for a rule."""
     scope: str
-    """Whose fault it is, by which stores show it: `normalizer` is a release of Menuwatch itself, `store` this one
+    """Cause, inferred from the stores that show it: `normalizer` is a release of Menuwatch itself, `store` this one
     alone.
     """
     scope_key: str | None
@@ -2208,9 +2209,9 @@ class Finding(Struct, kw_only=True, frozen=True):
     scope_affected: int
     """Stores of the scope that show it."""
     scope_stores: int
-    """Stores of the scope that were measured meanwhile."""
+    """Stores of the scope that were measured in that time."""
     release_changed: bool
-    """Whether Menuwatch was updated between the crawl before and the first that has it."""
+    """Whether Menuwatch was updated between the previous crawl and the first with it."""
     rule_id: int | None
     """Rule that it meets; null for a band."""
     closed_at: dt.datetime | None
@@ -2219,7 +2220,7 @@ class Finding(Struct, kw_only=True, frozen=True):
     """How it ended.
 
     `recovered`: inside the band again; `accepted`: it lasted a week and is the usual level now; `worsened`: a further
-    finding follows; `unmeasured`: the menu has nothing to measure it by any more; `ignored`: a rule says so.
+    finding follows; `unmeasured`: the menu has nothing left to measure; `ignored`: a rule excludes it.
     """
 
 
@@ -2556,7 +2557,7 @@ class LastCrawl(Struct, kw_only=True, frozen=True):
     stock_changes: int
     """Products whose stock changed."""
     warnings: list[CrawlWarning]
-    """Values that could not be used as they came."""
+    """Values that could not be used unchanged."""
 
 
 class LegacySchedule(Struct, kw_only=True, frozen=True):
@@ -2591,9 +2592,9 @@ class Licence(Struct, kw_only=True, frozen=True):
     """Whether it is gone from the register, expired or inactive."""
     imported_at: dt.datetime
     gone_at: dt.datetime | None
-    """Since when a newer register no longer has it."""
+    """Time since which the register no longer has it."""
     location_id: int | None
-    """Its location; null if no menu is of this licence."""
+    """Its location; null if no menu belongs to this licence."""
     confidence: float | None
     """Probability of the link, 0 to 1."""
     reasons: list[Reason] | None
@@ -2614,7 +2615,7 @@ class LicenceImport(Struct, kw_only=True, frozen=True):
     repeated: list[int] | None = None
     """Lines whose licence occurs again later: the later line counts."""
     rejected: list[RejectedLine] | None = None
-    """Lines that are no licence."""
+    """Lines that are not licences."""
 
 
 class Listing(Struct, kw_only=True, frozen=True):
@@ -2652,7 +2653,7 @@ class Liveness(Struct, kw_only=True, frozen=True):
 
 
 class Location(Struct, kw_only=True, frozen=True):
-    """One shop at one place, over platforms and licences."""
+    """One shop at one place, across platforms and licences."""
 
     id: int
     name: str
@@ -2755,7 +2756,7 @@ class LocationMenu(Struct, kw_only=True, frozen=True):
     confidence: float
     """Probability that it belongs here, 0 to 1."""
     reasons: list[Reason]
-    """Evidence; empty for the menu that the location was made for."""
+    """Evidence; empty for the menu that the location was created for."""
     decided_by: str | None
     """User who linked it; null: the matcher."""
 
@@ -2818,12 +2819,12 @@ class LowestPrice(Struct, kw_only=True, frozen=True):
     observed_from: dt.datetime
     """First observation of the size. `ever` begins here."""
     now: ObservedPrice | None
-    """Lowest price now; null if no store that is observed offers it."""
+    """Lowest price now; null if no observed store offers it."""
     lowest_90_days: ObservedPrice | None
     """Lowest price within 90 days; null if it was not offered."""
     lowest_ever: ObservedPrice
     is_lowest_90_days: bool | None
-    """Whether nothing less was asked within 90 days; null if it is not offered now."""
+    """Whether no store charged less within 90 days; null if it is not offered now."""
     is_lowest_ever: bool | None
     """The same since the first observation."""
     implausible: int
@@ -2843,7 +2844,7 @@ class MarketDay(Struct, kw_only=True, frozen=True):
     in_stock: int
     """Of `products`, those in stock."""
     out_of_stock: int
-    """Of `products`, those listed as out of stock; of the rest the menu does not say."""
+    """Of `products`, those listed as out of stock; for the others the menu does not say."""
     out_share: Decimal | None
     """`out_of_stock` divided by the sum of both, 0 to 1; null if no menu says."""
     priced: int
@@ -2883,7 +2884,7 @@ class MatchChange(Struct, kw_only=True, frozen=True, tag_field="type", tag="cano
     listings: int
     """Number of listings that moved."""
     cause: str
-    """`menu`: new or renamed listings; `correction`: a person said so; `rules`: a new version of the matcher."""
+    """`menu`: new or renamed listings; `correction`: a person's decision; `rules`: a new version of the matcher."""
 
 
 class MatchExplanation(Struct, kw_only=True, frozen=True):
@@ -2905,7 +2906,7 @@ class MatchExplanation(Struct, kw_only=True, frozen=True):
     reasons: list[Reason]
     """Evidence of the direct comparison of both, for and against."""
     corrected: bool | None
-    """What a person said: the same (true) or different; null if nothing."""
+    """Decision of a person: the same (true) or different (false); null if there is none."""
 
 
 class MatchReview(Struct, kw_only=True, frozen=True):
@@ -2914,7 +2915,7 @@ class MatchReview(Struct, kw_only=True, frozen=True):
     a: ReviewSide
     b: ReviewSide
     confidence: float
-    """That both are one product, 0 to 1."""
+    """Probability that both are one product, 0 to 1."""
     together: bool
     """Whether they are in one canonical product now."""
     impact: int
@@ -2965,7 +2966,7 @@ class MatchStats(Struct, kw_only=True, frozen=True):
     reviews: int
     """Pairs that a person should judge."""
     corrections: int
-    """Corrections by people that hold."""
+    """Corrections in force."""
     categories: list[MatchShare] | None = None
     platforms: list[MatchShare] | None = None
 
@@ -2978,7 +2979,7 @@ class MatchStep(Struct, kw_only=True, frozen=True):
     b: str
     """Name of the second."""
     confidence: float
-    """That both are one product, from 0 to 1."""
+    """Probability that both are one product, from 0 to 1."""
     reasons: list[Reason]
 
 
@@ -2992,7 +2993,7 @@ class MatchedBrand(Struct, kw_only=True, frozen=True):
     """Brand that it was merged into; null if it was not."""
     merged_into_name: str | None
     spellings: list[BrandSpelling]
-    """How menus write it."""
+    """Spellings on menus."""
     products: int
     """Number of canonical products."""
     listings: int
@@ -3004,7 +3005,7 @@ class MatchedBrand(Struct, kw_only=True, frozen=True):
 
 
 class MatchedProduct(Struct, kw_only=True, frozen=True):
-    """One product of one brand in all sizes, over stores and platforms."""
+    """One product of one brand in all sizes, across stores and platforms."""
 
     id: int
     name: str
@@ -3015,7 +3016,7 @@ class MatchedProduct(Struct, kw_only=True, frozen=True):
     form: str | None
     strain: str | None
     sizes: list[str]
-    """Sizes that some store has offered."""
+    """Sizes that at least one store has offered."""
     listings: int
     stores: int
     merged_into: int | None
@@ -3268,7 +3269,7 @@ class NewCorrection(Struct, kw_only=True, omit_defaults=True):
     note: str | None | UnsetType = UNSET
     """Why."""
     replace: bool | UnsetType = UNSET
-    """Withdraws an earlier correction of the two that says otherwise."""
+    """Withdraw an earlier correction of the two to the contrary."""
 
 
 class NewCrawl(Struct, kw_only=True, omit_defaults=True):
@@ -3335,10 +3336,13 @@ class NewQualityRule(Struct, kw_only=True, omit_defaults=True):
 
     measure: str
     """One of products, lost, new, changed.price, changed.stock, null.price, null.stock, null.category, stock.oos,
-    level.price, level.thc, special, null.…, category.…, unit.…, word.…, price.…, thc.…; or a family, as `null.*`.
+    level.price, level.thc, special, null.…, category.…, unit.…, word.…, price.…, thc.…; or a family, such as
+    `null.*`.
     """
     condition: Literal["above", "below", "ignore"]
-    """`above` and `below`: a finding where the value is so; `ignore`: not monitored."""
+    """`above`, `below`: report a finding if the value is above or below `value`; `ignore`: do not monitor the
+    measure.
+    """
     amount: float | None | UnsetType = UNSET
     """Limit: shares are from 0 to 1. Not for `ignore`."""
     severity: Literal["critical", "warning", "info"] | None | UnsetType = UNSET
@@ -3348,7 +3352,7 @@ class NewQualityRule(Struct, kw_only=True, omit_defaults=True):
     store: int | None | UnsetType = UNSET
     """Only this store."""
     note: str | None | UnsetType = UNSET
-    """Why there is the rule."""
+    """Reason for the rule."""
 
 
 class NewRule(Struct, kw_only=True, omit_defaults=True):
@@ -3488,7 +3492,7 @@ class NewView(Struct, kw_only=True, omit_defaults=True):
 
 
 class ObservedPrice(Struct, kw_only=True, frozen=True):
-    """A price, and where and when it was asked."""
+    """A price, and where and when it was charged."""
 
     price: Decimal
     dispensary_id: int
@@ -3496,9 +3500,9 @@ class ObservedPrice(Struct, kw_only=True, frozen=True):
     product_id: int
     """Id of the listing."""
     from_: dt.datetime = field(name="from")
-    """First crawl of the last time in which the store asked it."""
+    """First crawl of the last period in which the store charged it."""
     until: dt.datetime
-    """End of that time; the time of the request while it lasts."""
+    """End of that period; the time of the request while it lasts."""
 
 
 class OptionPrices(Struct, kw_only=True, frozen=True):
@@ -3613,7 +3617,7 @@ class PauseHost(Struct, kw_only=True, omit_defaults=True):
     until: dt.datetime | None | UnsetType = UNSET
     """Requests resume at this time; within a year."""
     seconds: int | None | UnsetType = UNSET
-    """Requests resume after so many seconds."""
+    """Requests resume after this many seconds."""
 
 
 class Payload(Struct, kw_only=True, frozen=True):
@@ -3675,7 +3679,7 @@ class PointOfSale(Struct, kw_only=True, omit_defaults=True):
     """The software that a shop uses."""
 
     name: str | None
-    """Its name; null if it is not known."""
+    """Name of the software; null if it is unknown."""
 
 
 class Potency(Struct, kw_only=True, frozen=True):
@@ -3729,7 +3733,7 @@ class PriceDispersion(Struct, kw_only=True, frozen=True):
     currency: str
     """USD, or CAD at stores in Canada. Nothing is converted: all states together have a row for each currency."""
     locations: int
-    """Locations that offer it and are compared, three at least."""
+    """Locations that offer it and are compared, at least three."""
     stale_locations: int
     """Further locations left out: not crawled for more than twice their interval, or a newer menu is in quarantine.
     """
@@ -3748,7 +3752,7 @@ class PriceDispersion(Struct, kw_only=True, frozen=True):
     gap: Decimal
     """`max` minus `min`."""
     gap_share: Decimal
-    """`gap` divided by `min`: 1 means that the dearest asks double."""
+    """`gap` divided by `min`: 1 means that the highest price is twice the lowest."""
     ratio: Decimal
     """`max` divided by `min`."""
     cheapest_dispensary_id: int
@@ -3767,15 +3771,15 @@ class PriceIndex(Struct, kw_only=True, frozen=True):
     category: str
     """Canonical category, `all` or `unknown`."""
     from_: dt.date = field(name="from")
-    """First day that was asked for."""
+    """First requested day."""
     to: dt.date
-    """Last day that was asked for."""
+    """Last requested day."""
     base: dt.date | None
     """The day on which the index is 100; null if there is no index."""
     first_day: dt.date | None
-    """First day that is computed, and kept; null if none is."""
+    """First computed day that is kept; null if none is kept."""
     last_day: dt.date | None
-    """Last day that is computed; null if none is."""
+    """Last computed day; null if none is computed."""
     notice: str | None
     """Why there is no index; null if there is one."""
     items: list[PriceIndexDay]
@@ -3793,7 +3797,7 @@ class PriceIndexDay(Struct, kw_only=True, frozen=True):
     high: Decimal | None
     """Upper limit of the 95 % confidence interval of the index."""
     change: Decimal | None
-    """Mean change of matched items since the day before: 0.01 is one per cent more. Null where it is not stated."""
+    """Mean change of matched items since the day before: 0.01 is one percent more. Null if it is not stated."""
     reason: str | None
     """Why there is no index.
 
@@ -4068,7 +4072,7 @@ class ProductDetail(Struct, kw_only=True, frozen=True):
     batch: ProductBatch | None
     """Batch on sale; null if the menu names none, or several."""
     quantity_sold: int | None
-    """Number of packages sold since the product was made; null if the menu does not count them."""
+    """Number of packages sold since the platform's record was created; null if the menu does not count them."""
     specials: list[Special]
     """Promotions for the product."""
     images: list[str]
@@ -4095,7 +4099,7 @@ class ProductDetails(Struct, kw_only=True, frozen=True):
     terpenes: list[LabValue]
     """Terpenes of the lab result; empty if the menu has none."""
     quantity_sold: int | None
-    """Number of packages sold since the product was made; null if the menu does not count them."""
+    """Number of packages sold since the platform's record was created; null if the menu does not count them."""
 
 
 class ProductDistribution(Struct, kw_only=True, frozen=True):
@@ -4167,7 +4171,7 @@ class ProductListing(Struct, kw_only=True, frozen=True):
     linked_to: int | None
     """Signature that it joined the product by; null for the first, or one alone."""
     confidence: float | None
-    """That it belongs to the product, 0 to 1."""
+    """Probability that it belongs to the product, 0 to 1."""
     reasons: list[Reason]
     """Evidence for and against one product, the strongest first."""
     other_product_id: int | None
@@ -4407,9 +4411,9 @@ class QualityRule(Struct, kw_only=True, frozen=True):
 
     id: int
     measure: str
-    """A measure, or a family as `null.*`."""
+    """A measure, or a family such as `null.*`."""
     condition: str
-    """`above` and `below`: a finding where the value is so; `ignore`: not monitored."""
+    """`above`, `below`: a finding is reported if the value is above or below `value`; `ignore`: not monitored."""
     amount: float | None
     """Limit; null for `ignore`."""
     severity: str | None
@@ -4448,7 +4452,7 @@ class QualitySummary(Struct, kw_only=True, frozen=True):
     warning: int
     """Open warnings."""
     info: int
-    """Other open findings: changes that are no fault."""
+    """Other open findings: changes that are not faults."""
 
 
 class QueuedDeliveries(Struct, kw_only=True, frozen=True):
@@ -4533,7 +4537,7 @@ class Registration(Struct, kw_only=True, omit_defaults=True):
 
 
 class RejectedLine(Struct, kw_only=True, frozen=True):
-    """A line that is no licence."""
+    """A line that is not a licence."""
 
     line: int
     """Line of the file, from 1."""
@@ -4718,7 +4722,7 @@ class ReviewSide(Struct, kw_only=True, frozen=True):
     """Path of the stored image, for `/img/`; null if none is stored."""
     canonical_product_id: int | None
     listings: int
-    """Number of listings that are written so."""
+    """Number of listings that are written like it."""
     stores: int
     """Number of stores with such listings."""
     parsed: Signature
@@ -4937,7 +4941,7 @@ class SearchResult(Struct, kw_only=True, frozen=True):
     """Identifies it in the addresses of its kind."""
     name: str
     detail: str | None = None
-    """What tells it from others of the same name."""
+    """What distinguishes it from others with the same name."""
     state: str | None = None
     """Hosts: active or paused; proxies: enabled or disabled; workers: their status, or silent."""
     exact: bool | None = None
@@ -4989,29 +4993,31 @@ class Shrinkflation(Struct, kw_only=True, frozen=True):
     dispensary_id: int | None
     """Id of the store; null if no store had both: then the larger size went, and the smaller one came, elsewhere."""
     store: str | None
-    """Name of the store; null for evidence over stores."""
+    """Name of the store; null for evidence across stores."""
     state: str | None
     """Two-letter state; null if unknown or not grouped by state."""
     currency: str
-    """Currency of the prices: USD, or CAD at stores in Canada; evidence over stores is of those with one currency."""
+    """Currency of the prices: USD, or CAD at stores in Canada; evidence across stores is from those with one
+    currency.
+    """
     stores: int
-    """Stores at which this size took the place of that one; 0 for evidence over stores."""
+    """Stores at which this size replaced the larger one; 0 for evidence across stores."""
     larger: str
-    """The size that is on no menu any more."""
+    """The size that is no longer on any menu."""
     smaller: str
-    """The size in its place."""
+    """The size that replaced it."""
     larger_price: Decimal
-    """Its last regular price; over stores the median of these."""
+    """Its last regular price; across stores the median."""
     smaller_price: Decimal
-    """Its regular price now; over stores the median of these."""
+    """Its regular price now; across stores the median."""
     larger_until: dt.datetime
     """Last crawl that saw the larger size."""
     smaller_from: dt.datetime
     """First crawl that saw the smaller size."""
     larger_product_id: int | None
-    """Listing of the larger size; null over stores."""
+    """Listing of the larger size; null for evidence across stores."""
     smaller_product_id: int | None
-    """Listing of the smaller size; null over stores."""
+    """Listing of the smaller size; null for evidence across stores."""
     size_change: Decimal
     """Change of the size: -0.2 is a fifth less."""
     unit_price_change: Decimal
@@ -5065,7 +5071,7 @@ class SkipInput(Struct, kw_only=True, omit_defaults=True):
     b: int
     """Id of a product."""
     skipped: bool | UnsetType = UNSET
-    """False puts it back."""
+    """Whether to skip the pair; `false` puts it back."""
 
 
 class Snapshot(Struct, kw_only=True, frozen=True):
@@ -5145,11 +5151,11 @@ class SpecialShare(Struct, kw_only=True, frozen=True):
     specials: int
     """Specials on offer."""
     genuine: int
-    """Of `specials`, those whose regular price was really asked."""
+    """Of `specials`, those whose regular price was really charged."""
     doubtful: int
-    """Of `specials`, those whose regular price was asked for less than half of the time."""
+    """Of `specials`, those whose regular price was charged for less than half of the time."""
     never_asked: int
-    """Of `specials`, those whose regular price was never asked."""
+    """Of `specials`, those whose regular price was never charged."""
     unknown: int
     """Of `specials`, those that were observed for too short a time."""
     never_asked_share: Decimal | None
@@ -5164,7 +5170,7 @@ class SpellingMove(Struct, kw_only=True, omit_defaults=True):
     """Which brand a spelling names: an existing one, or a new one."""
 
     spelling: str
-    """As menus write it; one that no menu has yet is possible."""
+    """As menus write it; it may be one that no menu has yet."""
     brand_id: int | None | UnsetType = UNSET
     """Id of the brand."""
     new_brand: str | None | UnsetType = UNSET
@@ -5501,7 +5507,7 @@ class StoreQuality(Struct, kw_only=True, frozen=True):
     info: int
     """Other open findings."""
     point_of_sale: str | None
-    """The shop's own software, as an operator entered it; null if unknown."""
+    """The shop's point-of-sale software, as an operator entered it; null if unknown."""
 
 
 class StoreQualityDetail(Struct, kw_only=True, frozen=True):
@@ -5531,7 +5537,7 @@ class StoreQualityDetail(Struct, kw_only=True, frozen=True):
     info: int
     """Other open findings."""
     point_of_sale: str | None
-    """The shop's own software, as an operator entered it; null if unknown."""
+    """The shop's point-of-sale software, as an operator entered it; null if unknown."""
     bands: list[StoreBand]
     """Measures that have a band, by name."""
     findings: list[Finding]
@@ -6108,7 +6114,7 @@ class WorkerHour(Struct, kw_only=True, frozen=True):
 
     completed: int | None = None
     failed: int | None = None
-    """Failed for good; attempts that are retried do not count."""
+    """Failed permanently; attempts that are retried do not count."""
     finished: list[int] | None = None
     """Completed and failed tasks by five minutes, oldest first."""
     tasks_per_minute: float | None = None

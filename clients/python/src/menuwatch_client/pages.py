@@ -25,7 +25,7 @@ P = TypeVar("P", bound="Page[Any]")
 
 
 class Page(Struct, Generic[T], kw_only=True, frozen=True):
-    """One page of a list. Lists with further members have pages of their own, for example `GetProductHistoryPage`."""
+    """One page of a list. Lists with further members have their own page types, for example `GetProductHistoryPage`."""
 
     items: list[T]
     next: str | None
@@ -78,7 +78,7 @@ def _partial(item: Any, names: tuple[str, ...]) -> Any:
 
 
 class Pages(_List[T, P]):
-    """A list of the API: iterate over it for all items, whatever number of pages they take."""
+    """A list of the API: iterate over it for all items of all pages."""
 
     def __init__(self, transport: SyncTransport, call: Call, item: Any, page: Any) -> None:
         super().__init__(call, item, page)
@@ -108,7 +108,7 @@ class Pages(_List[T, P]):
         return list(self)
 
     def select(self, *names: str) -> Pages[Any, Page[Any]]:
-        """The same list with only these members of each item, named as in the API. The server sends nothing else."""
+        """The same list with only these members of each item, named as in the API."""
         call, item, page = self._selected(names)
         return Pages(self._transport, call, item, page)
 
@@ -126,7 +126,7 @@ class Pages(_List[T, P]):
 
 
 class AsyncPages(_List[T, P]):
-    """A list of the API: iterate over it with `async for` for all items, whatever number of pages they take."""
+    """A list of the API: iterate over it with `async for` for all items of all pages."""
 
     def __init__(self, transport: AsyncTransport, call: Call, item: Any, page: Any) -> None:
         super().__init__(call, item, page)
@@ -157,7 +157,7 @@ class AsyncPages(_List[T, P]):
         return [item async for item in self]
 
     def select(self, *names: str) -> AsyncPages[Any, Page[Any]]:
-        """The same list with only these members of each item, named as in the API. The server sends nothing else."""
+        """The same list with only these members of each item, named as in the API."""
         call, item, page = self._selected(names)
         return AsyncPages(self._transport, call, item, page)
 

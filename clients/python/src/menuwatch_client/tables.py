@@ -22,8 +22,8 @@ _SCALE = 12
 
 def to_arrow(rows: Sequence[Any], item: Any = None, *, exact: bool = False) -> pa.Table:
     """Items of a list or report as an Arrow table: a column for each member, named as in the API, of the type that the API describes,
-    also where all values are missing. Amounts are float64, with `exact` decimals. Objects become structs; what has no fixed shape
-    becomes JSON text. `item`: the type of the items, needed for an empty list only."""
+    even if all values are missing. Amounts are float64, with `exact` decimals. Objects become structs; values without a fixed shape
+    become JSON text. `item`: the type of the items, needed only for an empty list."""
     pa = _module("pyarrow", "arrow")
     kinds = _kinds(item) or list(dict.fromkeys(type(row) for row in rows))
     fields: dict[str, Any] = {}

@@ -27,15 +27,15 @@ class SyncTransport:
         retries: Retries | None = None,
         http: httpx.Client | None = None,
     ) -> None:
-        """`url` and `token` default to MENUWATCH_URL and MENUWATCH_TOKEN. `timeout` in seconds. `http`: a client of httpx of your own,
-        for example with a proxy or certificates; it is then yours to close."""
+        """`url` and `token` default to MENUWATCH_URL and MENUWATCH_TOKEN. `timeout` in seconds. `http`: your own httpx client,
+        for example with a proxy or certificates; you then have to close it."""
         self._requests = Requests(url, token)
         self._retries = retries or Retries()
         self._own = http is None
         self._http = http or httpx.Client(timeout=timeout)
 
     def call(self, call: Call) -> Any:
-        """Sends a request, again where it failed for a while; gives the decoded response."""
+        """Sends a request, repeats it after temporary failures, and returns the decoded response."""
         attempt = 0
         while True:
             attempt += 1
@@ -78,15 +78,15 @@ class AsyncTransport:
         retries: Retries | None = None,
         http: httpx.AsyncClient | None = None,
     ) -> None:
-        """`url` and `token` default to MENUWATCH_URL and MENUWATCH_TOKEN. `timeout` in seconds. `http`: a client of httpx of your own,
-        for example with a proxy or certificates; it is then yours to close."""
+        """`url` and `token` default to MENUWATCH_URL and MENUWATCH_TOKEN. `timeout` in seconds. `http`: your own httpx client,
+        for example with a proxy or certificates; you then have to close it."""
         self._requests = Requests(url, token)
         self._retries = retries or Retries()
         self._own = http is None
         self._http = http or httpx.AsyncClient(timeout=timeout)
 
     async def call(self, call: Call) -> Any:
-        """Sends a request, again where it failed for a while; gives the decoded response."""
+        """Sends a request, repeats it after temporary failures, and returns the decoded response."""
         attempt = 0
         while True:
             attempt += 1

@@ -76,9 +76,11 @@ _ANY_CATEGORY = Annotated[
     Field(description="Canonical category, `all` for all of them together, or `unknown`; all of these if omitted."),
 ]
 _BRAND = Annotated[Text | None, Field(description="Only this brand, case-insensitive.")]
-_BRAND_ID = Annotated[StoreId | None, Field(description="Only this canonical brand; a merged one is followed.")]
+_BRAND_ID = Annotated[
+    StoreId | None, Field(description="Only this canonical brand; the id of a merged one leads to its successor.")
+]
 _CANONICAL = Annotated[
-    BigId | None, Field(description="Only this canonical product; one that was merged into another is followed.")
+    BigId | None, Field(description="Only this canonical product; the id of a merged one leads to its successor.")
 ]
 _STORES = Annotated[list[StoreId] | None, Field(description="Only these stores (repeatable).")]
 _PRODUCT = Annotated[BigId | None, Field(description="Only this product.")]
@@ -177,7 +179,7 @@ class PriceIndexQuery(Input):
 async def show_price_index(request: Request, conn: ReadConn, query: Annotated[PriceIndexQuery, Query()]) -> Response:
     """How prices of the same items changed: a chained geometric index of matched items, 100 on the day `base`, with a 95 % confidence
     interval. Items that come and go have no effect. Relatives have no currency, so nothing is converted. Days are computed six hours
-    after their end, and then stay as they are."""
+    after their end, and then never change."""
     found = await price_index.read_price_index(
         conn, state=query.state or ALL, category=query.category, first=query.first, last=query.last
     )

@@ -39,12 +39,12 @@ class BasketQuery(Input):
         examples=["Santa Fe, NM", "87501", "35.08,-106.65"],
     )
     miles: float = Field(DEFAULT_MILES, gt=0, le=FARTHEST_MILES, description="Distance from `near`, in miles.")
-    medical: bool = Field(False, description="Whether prices for patients count where there is no other.")
+    medical: bool = Field(False, description="Whether to use prices for patients where there is no other.")
 
 
 @router.get("/cheapest-basket", **returns(CheapestBasket), summary="Cheapest basket near a place")
 async def find_cheapest_basket(request: Request, conn: ReadConn, query: Annotated[BasketQuery, Query()]) -> Response:
-    """Where several products cost least together: at one store, over two stores and over any number of stores, with what is missing
+    """Where several products cost least together: at one store, at two stores and at any number of stores, with what is missing
     where. As of now: options on offer, specials included, of menus that are not stale. A shop with menus on two platforms is one
     store."""
     wants = basket.parse_items(query.item)
@@ -62,12 +62,14 @@ class LowestQuery(PageQuery):
         description="Maximum number of products per page; each has a row for each size.",
     )
     canonical_product: BigId | None = Field(
-        None, description="Only this canonical product; one that was merged into another is followed."
+        None, description="Only this canonical product; the id of a merged one leads to its successor."
     )
     q: Search | None = Field(
         None, description="Only products whose name or brand contains this text, case-insensitive."
     )
-    brand_id: StoreId | None = Field(None, description="Only products of this brand; a merged brand is followed.")
+    brand_id: StoreId | None = Field(
+        None, description="Only products of this brand; the id of a merged one leads to its successor."
+    )
     category: Category | None = Field(None, description="Only this canonical category.")
     state: State | None = Field(None, description="Only prices at stores in this state.")
 

@@ -1,4 +1,4 @@
-"""Canonical products: the same item over stores, platforms and sizes, with its prices."""
+"""Canonical products: the same item across stores, platforms and sizes, with its prices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class CanonicalQuery(LongPageQuery, NearQuery):
     q: Search | None = Field(
         None, description="Only products whose name or brand contains this text, case-insensitive."
     )
-    brand_id: StoreId | None = Field(None, description="Only products of this brand; a merged brand is followed.")
+    brand_id: StoreId | None = Field(
+        None, description="Only products of this brand; the id of a merged one leads to its successor."
+    )
     category: Category | None = Field(None, description="Only this canonical category.")
     state: list[State] | None = Field(
         None,
@@ -35,7 +37,7 @@ class CanonicalQuery(LongPageQuery, NearQuery):
     )
     updated_since: Instant | None = Field(
         None,
-        description="Only products whose listings or stores became more or fewer at or after this time (ISO 8601 with offset).",
+        description="Only products that gained or lost listings or stores at or after this time (ISO 8601 with offset).",
     )
 
 
@@ -70,7 +72,7 @@ async def get_canonical_product(
     canonical_product_id: Annotated[int, Path(ge=1, le=BIGINT_MAX, description="Id of the canonical product.")],
     query: Annotated[OffersQuery, Query()],
 ) -> Response:
-    """Returns a product with what each store asks. One that was merged away is followed: `id` then differs from `requested_id`."""
+    """Returns a product with each store's prices. For a merged product, its successor: `id` then differs from `requested_id`."""
     return answer(
         request,
         await products.get_canonical_product(conn, canonical_product_id, state=query.state, circle=query.circle),

@@ -41,8 +41,8 @@ class ChangesQuery(LongPageQuery, SpanQuery, NearQuery):
     kind: Kind | None = Field(
         None,
         description="Only price or only stock changes; or price drops and rises of the cheapest option, or products "
-        "that went out of stock or came back; or canonical products that were merged or split, which are about no store: a "
-        "filter by store, state, location, position or percentage has none of them.",
+        "that went out of stock or came back; or canonical products that were merged or split, which belong to no store: a "
+        "filter by store, state, location, position or percentage excludes them.",
     )
     store: list[StoreId] | None = Field(None, description="Only these stores (repeatable).")
     state: list[State] | None = Field(None, description="Only stores in these states, for example NM (repeatable).")
@@ -78,7 +78,7 @@ def _filter(query: ChangesQuery) -> ChangeFilter:
 @router.get("", **returns_page(Change, MatchChange), summary="List changes, newest first")
 async def list_changes(request: Request, conn: ReadConn, query: Annotated[ChangesQuery, Query()]) -> Response:
     """Lists each price or stock change between two crawls of a store, with the product before and after it, by the time of the
-    later crawl. Canonical products that were merged or split are listed among them: `type` tells one from the other.
+    later crawl. Canonical products that were merged or split are listed among them: `type` distinguishes them.
 
     A crawl that is accepted late appears further down, at its own time. A program that must not miss anything reads the feed.
     With rare matches a page may be short or empty and still have a `next`.

@@ -54,7 +54,7 @@ def _paragraphs(text: str) -> str:
 async def docs(request: Request) -> HTMLResponse:
     return _page(
         f"{request.app.title} API", "", "docs.css",
-        '<main><div id="swagger-ui"></div></main><noscript>This page needs JavaScript. The description of the API is '
+        '<main><div id="swagger-ui"></div></main><noscript>This page needs JavaScript. The API description is '
         f'<a href="openapi.json">openapi.json</a>.</noscript><script src="docs{_assets().path("docs.js")}"></script>',
     )  # fmt: skip
 

@@ -56,13 +56,13 @@ class PauseHost(Input):
     )
     until: Instant | None = Field(None, description="Requests resume at this time; within a year.")
     seconds: Annotated[int, Strict(), Field(ge=1, le=LONGEST_PAUSE // SECOND)] | None = Field(
-        None, description="Requests resume after so many seconds."
+        None, description="Requests resume after this many seconds."
     )
 
     @model_validator(mode="after")
     def _one_end(self) -> PauseHost:
         if self.until is not None and self.seconds is not None:
-            raise ValueError("give until or seconds, not both")
+            raise ValueError("give either until or seconds")
         return self
 
     def end(self) -> datetime | timedelta | None:

@@ -1,4 +1,4 @@
-"""Locations: one shop over platforms and licences; what people decide about its menus and licences; licence registers."""
+"""Locations: one shop across platforms and licences; what people decide about its menus and licences; licence registers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LocationQuery(LongPageQuery, NearQuery):
     state: list[Text] | None = Field(None, description="Only locations in these states (repeatable).")
     status: LocationStatus | None = Field(
         None,
-        description="Only locations of this status. `open`: a menu was read in the last 7 days; `licence_ended`: so it was, but all "
+        description="Only locations of this status. `open`: a menu was read in the last 7 days; `licence_ended`: the same, but all "
         "known licences ended; `no_menu`: no current menu; `closed`: no current menu, and all known licences ended.",
     )
     several: bool | None = Field(None, description="Only locations with several menus (`true`) or one (`false`).")
@@ -54,7 +54,7 @@ class LicenceQuery(LongPageQuery):
     state: list[Text] | None = Field(None, description="Only licences of these states (repeatable).")
     linked: bool | None = Field(None, description="Only licences with (`true`) or without (`false`) a location.")
     ended: bool | None = Field(
-        None, description="Only licences that are gone, expired or inactive (`true`), or the others."
+        None, description="Only licences that are gone, expired or inactive (`true`), or only valid ones (`false`)."
     )
     q: Search | None = Field(
         None, description="Only licences whose number, holder, trade name or city contains this text."
@@ -100,7 +100,7 @@ class Register(Input):
 
 @router.get("/api/locations", **returns_page(Location), summary="List locations")
 async def list_locations(request: Request, conn: ReadConn, query: Annotated[LocationQuery, Query()]) -> Response:
-    """Lists shops by id: each once, however many platforms and licences it is on."""
+    """Lists shops by id: each once, whatever the number of its platforms and licences."""
     where = LocationFilter(
         states=query.state,
         status=query.status,
@@ -116,14 +116,14 @@ async def list_locations(request: Request, conn: ReadConn, query: Annotated[Loca
 
 @router.get("/api/locations/{location_id}", **returns(LocationDetail), summary="Get a location")
 async def get_location(request: Request, conn: ReadConn, location_id: LocationPath) -> Response:
-    """Returns one shop with its menus, licences, history and nearby locations. The number of a location that was merged returns the
-    one that it was merged into."""
+    """Returns one shop with its menus, licences, history and nearby locations. The id of a merged location returns its
+    successor."""
     return answer(request, await locations.get_location(conn, location_id))
 
 
 @router.post("/api/locations/{location_id}/link", **returns(LocationDetail), summary="Link a store or licence")
 async def link_location(request: Request, conn: WriteConn, location_id: LocationPath, body: Decision) -> Response:
-    """Puts a store or a licence into this location. The matcher never overrules it. Refused (409) if a person said the opposite."""
+    """Links a store or a licence to this location. The matcher never overrules it. Refused (409) if a person decided the opposite."""
     number = await locations.link(conn, body.subject(), location_id)
     return answer(request, await locations.get_location(conn, number))
 
@@ -132,21 +132,21 @@ async def link_location(request: Request, conn: WriteConn, location_id: Location
     "/api/locations/{location_id}/merge", **returns(LocationDetail), summary="Merge a location into another one"
 )
 async def merge_location(request: Request, conn: WriteConn, location_id: LocationPath, body: LocationMerge) -> Response:
-    """Makes two locations one; this number then redirects to the other one. Refused (409) if a person said the opposite."""
+    """Makes two locations one; this id then redirects to the other one. Refused (409) if a person decided the opposite."""
     number = await locations.merge(conn, location_id, body.into)
     return answer(request, await locations.get_location(conn, number))
 
 
 @router.post("/api/locations/{location_id}/unlink", **returns(LocationDetail), summary="Unlink a store or licence")
 async def unlink_location(request: Request, conn: WriteConn, location_id: LocationPath, body: Decision) -> Response:
-    """Takes a store or a licence out of this location: the matcher never puts it back. A store gets a location of its own."""
+    """Unlinks a store or a licence from this location: the matcher never links it again. A store gets its own location."""
     number = await locations.unlink(conn, body.subject(), location_id)
     return answer(request, await locations.get_location(conn, number))
 
 
 @router.post("/api/locations/{location_id}/release", **returns(LocationDetail), summary="Withdraw a decision")
 async def release_location(request: Request, conn: WriteConn, location_id: LocationPath, body: Decision) -> Response:
-    """Withdraws what people decided about a store or a licence: the matcher places it again, within seconds."""
+    """Withdraws people's decisions about a store or a licence: the matcher assigns it again, within seconds."""
     number = await locations.resolve(conn, location_id)
     await locations.release(conn, body.subject())
     return answer(request, await locations.get_location(conn, number))
@@ -163,7 +163,7 @@ async def list_licences(request: Request, conn: ReadConn, query: Annotated[Licen
 
 @router.post("/api/licences/import", **returns(LicenceImport), summary="Import a licence register")
 async def import_licences(request: Request, conn: WriteConn, body: Register) -> Response:
-    """Imports the register of a state. Idempotent: licences are added, updated, or marked as gone. Lines that are no licence are
+    """Imports the register of a state. Idempotent: licences are added, updated, or marked as gone. Lines that are not licences are
     skipped and returned with the reason. Stores are linked to the licences within seconds."""
     state = parse_state(body.state)
     result = await locations.import_register(conn, body.content.encode(), state, partial=body.partial)

@@ -38,7 +38,9 @@ class ReviewQuery(PageQuery):
     brand: Search | None = Field(None, description="Only pairs of this brand: id, name or a spelling.")
     together: bool | None = Field(None, description="Whether they are in one canonical product now.")
     min_impact: int | None = Field(None, ge=0, le=INTEGER_MAX, description="Minimum number of listings it moves.")
-    skipped: bool = Field(False, description="Only pairs that were skipped, else only those that were not.")
+    skipped: bool = Field(
+        False, description="Only skipped pairs (`true`), or only pairs that were not skipped (`false`)."
+    )
 
     def where(self) -> ReviewFilter:
         return ReviewFilter(
@@ -55,7 +57,7 @@ class SkipInput(Input):
 
     a: BigId = Field(description="Id of a product.")
     b: BigId = Field(description="Id of a product.")
-    skipped: bool = Field(True, strict=True, description="False puts it back.")
+    skipped: bool = Field(True, strict=True, description="Whether to skip the pair; `false` puts it back.")
 
 
 class NewCorrection(Input):
@@ -65,16 +67,14 @@ class NewCorrection(Input):
     b: BigId = Field(description="Id of a product.")
     same: bool = Field(strict=True, description="Whether they are one product.")
     note: Annotated[Text, Field(max_length=MAX_NOTE_CHARS)] | None = Field(None, description="Why.")
-    replace: bool = Field(
-        False, strict=True, description="Withdraws an earlier correction of the two that says otherwise."
-    )
+    replace: bool = Field(False, strict=True, description="Withdraw an earlier correction of the two to the contrary.")
 
 
 class CorrectionQuery(PageQuery):
     """Which corrections."""
 
     same: bool | None = Field(None, description="Only those that say same (`true`) or different (`false`).")
-    active: bool | None = Field(None, description="Only those in force, or only those that were withdrawn.")
+    active: bool | None = Field(None, description="Only those in force (`true`), or only withdrawn ones (`false`).")
     made_by: Search | None = Field(None, description="Only those by this user.")
     product: list[BigId] | None = Field(None, max_length=50, description="Only those about these products.")
 
@@ -83,7 +83,9 @@ class BrandQuery(PageQuery):
     """Which brands."""
 
     q: Search | None = Field(None, description="Text that the name or a spelling contains, case-insensitive.")
-    merged: bool | None = Field(None, description="Only brands that were merged into others, or only the rest.")
+    merged: bool | None = Field(
+        None, description="Only brands that were merged into others (`true`), or only the others (`false`)."
+    )
 
 
 class BrandMerge(Input):
@@ -95,7 +97,7 @@ class BrandMerge(Input):
 class SpellingMove(Input):
     """Which brand a spelling names: an existing one, or a new one."""
 
-    spelling: BrandName = Field(description="As menus write it; one that no menu has yet is possible.")
+    spelling: BrandName = Field(description="As menus write it; it may be one that no menu has yet.")
     brand_id: StoreId | None = Field(None, description="Id of the brand.")
     new_brand: BrandName | None = Field(None, description="Name of a new brand.")
 
@@ -103,7 +105,7 @@ class SpellingMove(Input):
 class BrandChange(Input):
     """The new name of a brand."""
 
-    name: BrandName = Field(description="Name that is shown; the address of the brand stays.")
+    name: BrandName = Field(description="Name to display; the address of the brand stays.")
 
 
 _TOTAL = {
@@ -126,7 +128,7 @@ async def list_match_reviews(request: Request, conn: ReadConn, query: Annotated[
 
 @router.post("/reviews/skip", **returns(Skip), summary="Skip a pair to review")
 async def skip_match_review(request: Request, conn: WriteConn, pair: SkipInput) -> Response:
-    """Takes a pair out of the queue without a decision, or puts it back."""
+    """Removes a pair from the queue without a decision, or puts it back."""
     return answer(request, await review.skip_review(conn, pair.a, pair.b, skipped=pair.skipped))
 
 
@@ -141,8 +143,8 @@ async def list_corrections(request: Request, conn: ReadConn, query: Annotated[Co
 
 @router.post("/corrections", **returns(CorrectionResult), summary="Correct the matching of two products")
 async def correct_match(request: Request, conn: WriteConn, new: NewCorrection) -> Response:
-    """Says that two products are the same, or different. It holds for everything that is written like them, and wins over the matcher.
-    A contradiction of earlier corrections is refused, naming their ids."""
+    """Records that two products are the same, or different. Applies to everything that is written like them, and overrides the
+    matcher. A correction that contradicts earlier ones is refused with their ids."""
     result = await corrections.correct(conn, new.a, new.b, new.same, note=new.note, replace=new.replace)
     return answer(request, result)
 
@@ -163,7 +165,7 @@ async def list_matched_brands(request: Request, conn: ReadConn, query: Annotated
 
 @router.post("/brands/spellings", **returns(BrandEdit), summary="Move a spelling to another brand")
 async def move_brand_spelling(request: Request, conn: WriteConn, move: SpellingMove) -> Response:
-    """Says which brand a spelling names. It wins over what the matcher learned."""
+    """Assigns a spelling to a brand. This overrides what the matcher learned."""
     edit = await brand_edits.move_spelling(conn, move.spelling, brand_id=move.brand_id, new_brand=move.new_brand)
     return answer(request, edit)
 
@@ -176,7 +178,7 @@ async def get_matched_brand(request: Request, conn: ReadConn, brand_id: BrandPat
 
 @router.patch("/brands/{brand_id}", **returns(BrandEdit), summary="Rename a brand")
 async def rename_brand(request: Request, conn: WriteConn, brand_id: BrandPath, change: BrandChange) -> Response:
-    """Changes the name that is shown."""
+    """Changes the displayed name."""
     return answer(request, await brand_edits.rename_brand(conn, brand_id, change.name))
 
 
@@ -188,7 +190,7 @@ async def merge_brand(request: Request, conn: WriteConn, brand_id: BrandPath, me
 
 @router.post("/brands/{brand_id}/unmerge", **returns(BrandEdit), summary="Undo the merge of a brand")
 async def unmerge_brand(request: Request, conn: WriteConn, brand_id: BrandPath) -> Response:
-    """Gives a brand that was merged its spellings back."""
+    """Gives a merged brand its spellings back."""
     return answer(request, await brand_edits.unmerge_brand(conn, brand_id))
 
 
@@ -204,7 +206,7 @@ async def get_matched_product(request: Request, conn: ReadConn, canonical_id: Ca
 async def list_canonical_listings(
     request: Request, conn: ReadConn, canonical_id: CanonicalPath, query: Annotated[PageQuery, Query()]
 ) -> Response:
-    """Lists its listings over all stores: those on a menu first, then by price."""
+    """Lists its listings at all stores: those on a menu first, then by price."""
     await products.get_canonical_product(conn, canonical_id)
     keys = Keyset(query, tuple[bool, Decimal, int], "canonical listings", canonical_id)
     found = await products.list_listings(conn, canonical_id, after=keys.after, limit=query.limit)

@@ -202,7 +202,7 @@ async def bulk_change_proxies(
     action: Annotated[ProxyAction, Path(description="What to do.")],
     selection: BulkProxies,
 ) -> Response:
-    """Acts on all matching proxies at once. Workers make the tests of `test` and `enable` within minutes: a proxy that fails is
+    """Acts on all matching proxies at once. Workers run the tests of `test` and `enable` within minutes: a proxy that fails is
     inactive, and probed again automatically. With `dry_run` it only counts them."""
     result = await bulk.apply(
         conn,

@@ -62,16 +62,18 @@ class CategoryWordQuery(PageQuery):
     """Which words."""
 
     platform: _PLATFORM = None
-    events: bool = Field(True, description="Only words that came after the first day of their platform.")
+    events: bool = Field(True, description="Only words that first appeared after the first day of their platform.")
     unknown: bool = Field(False, description="Only words that the taxonomy does not know.")
 
 
 class NewQualityRule(Input):
     """A rule to add."""
 
-    measure: Annotated[Text, Field(max_length=80)] = Field(description=f"One of {_MEASURES}; or a family, as `null.*`.")
+    measure: Annotated[Text, Field(max_length=80)] = Field(
+        description=f"One of {_MEASURES}; or a family, such as `null.*`."
+    )
     condition: Condition = Field(
-        description="`above` and `below`: a finding where the value is so; `ignore`: not monitored."
+        description="`above`, `below`: report a finding if the value is above or below `value`; `ignore`: do not monitor the measure."
     )
     amount: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
         None, description="Limit: shares are from 0 to 1. Not for `ignore`."
@@ -81,13 +83,15 @@ class NewQualityRule(Input):
     )
     platform: Annotated[Text, Field(max_length=40)] | None = Field(None, description="Only stores on this platform.")
     store: StoreId | None = Field(None, description="Only this store.")
-    note: Annotated[Text, Field(max_length=500)] | None = Field(None, description="Why there is the rule.")
+    note: Annotated[Text, Field(max_length=500)] | None = Field(None, description="Reason for the rule.")
 
 
 class PointOfSale(Input):
     """The software that a shop uses."""
 
-    name: Annotated[Text, Field(max_length=200)] | None = Field(description="Its name; null if it is not known.")
+    name: Annotated[Text, Field(max_length=200)] | None = Field(
+        description="Name of the software; null if it is unknown."
+    )
 
 
 class QualityRuleList(Struct, kw_only=True, frozen=True):
@@ -138,7 +142,7 @@ async def get_store_quality(
 
 @router.put("/stores/{store_id}/point-of-sale", **returns(StoreQuality), summary="Set the point of sale of a store")
 async def set_point_of_sale(request: Request, conn: WriteConn, store_id: StorePath, new: PointOfSale) -> Response:
-    """Findings that the stores of one point of sale have in common are then put down to it."""
+    """Findings that the stores of one point of sale have in common are then attributed to it."""
     return answer(request, await quality.set_point_of_sale(conn, store_id, new.name))
 
 
@@ -146,7 +150,7 @@ async def set_point_of_sale(request: Request, conn: WriteConn, store_id: StorePa
 async def list_category_words(
     request: Request, conn: ReadConn, query: Annotated[CategoryWordQuery, Query()]
 ) -> Response:
-    """Lists words that platforms began to use for categories, newest first."""
+    """Lists new category words of platforms, newest first."""
     where = query.model_dump(exclude={"cursor", "limit"})
     pages = Keyset(query, tuple[datetime, str, str], "category_words", *where.values())
     rows = await quality.list_words(conn, **where, before=pages.after, limit=pages.limit)
@@ -169,7 +173,7 @@ async def list_quality_rules(request: Request, conn: ReadConn, query: Annotated[
 
 @router.post("/rules", **returns(QualityRule, 201), summary="Add a data quality rule")
 async def add_quality_rule(request: Request, conn: WriteConn, new: NewQualityRule) -> Response:
-    """Applies to menus that are checked from now on."""
+    """Applies to menus checked from now on."""
     return answer(request, await quality.add_rule(conn, **new.model_dump()), status=201)
 
 

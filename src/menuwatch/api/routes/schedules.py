@@ -201,7 +201,7 @@ async def list_schedules(request: Request, conn: ReadConn, query: Annotated[NoQu
 
 @router.post("", **returns(Schedule, 201), summary="Create a schedule")
 async def create_schedule(request: Request, system: AppDep, conn: WriteConn, new: CreateSchedule) -> Response:
-    """Creates a schedule, for example one per state. 409 if there is one of that name."""
+    """Creates a schedule, for example one per state. 409 if one with that name exists."""
     fields = new.model_dump(exclude_none=True)
     created = await schedules.create(conn, fields, platforms=tuple(system.platforms), now=await database_now(conn))
     return answer(request, created, status=201)

@@ -223,7 +223,7 @@ async def remove_store(
 @router.post("/{store_id}/merge", **returns(MergedStore), summary="Merge a store into another one")
 async def merge_store(request: Request, app: AppDep, store_id: StorePath, merge: StoreMerge) -> Response:
     """For two rows of one shop: payloads, products, history, finished tasks and alert rules move to the store that stays, and this one
-    is removed. If both have a catalog, it is rebuilt from the payloads of both. Refused (409) where history would be lost."""
+    is removed. If both have a catalog, it is rebuilt from the payloads of both. Refused (409) if history would be lost."""
     merged = await store_merge.merge_stores(
         app.pool, app.archive, app.platforms, store_id, merge.into, dry_run=merge.dry_run
     )

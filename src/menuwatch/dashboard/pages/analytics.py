@@ -85,7 +85,7 @@ _PRICES = (
 _VERDICTS = (
     _Column("Specials", "specials"), _Column("Genuine", "genuine"), _Column("Doubtful", "doubtful"),
     _Column("Never asked", "never_asked"), _Column("Unknown", "unknown"),
-    _Column("Share never asked", "never_asked_share", "share"), _Column("Median score", "score_median", "hours"),
+    _Column("Share never charged", "never_asked_share", "share"), _Column("Median score", "score_median", "hours"),
 )  # fmt: skip
 _LEFT_OUT = _Column("Left out", "stale_locations", "left_out")
 REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {

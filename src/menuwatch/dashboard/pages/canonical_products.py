@@ -1,4 +1,4 @@
-"""A canonical product: its listings over all stores, why they belong together, and what became of its number."""
+"""A canonical product: its listings at all stores, why they belong together, and merges and splits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def one_canonical_product(
     canonical_id: Annotated[int, Path(ge=1, le=2**63 - 1)],
     cursor: Annotated[str, Query(max_length=400)] = "",
 ) -> Response:
-    """One product over all stores. One that was merged leads to the product that it became part of."""
+    """One product at all stores. A merged one leads to its successor."""
     product = await products.get_canonical_product(conn, canonical_id)
     page = await products.list_listings(
         conn,

@@ -34,12 +34,15 @@ TABLES = {
     ExportTable.PRODUCTS: ("Products", "Current products; with days, only those updated on them"),
     ExportTable.OFFERS: ("Offers", "One row per size or package of each product on a menu; with days, as for products"),
     ExportTable.STORES: ("Stores", "Stores with position and currency; with days, only those last crawled on them"),
-    ExportTable.CANONICAL_PRODUCTS: ("Canonical products", "The same item over all stores and sizes, also merged ones"),
-    ExportTable.BRANDS: ("Brands", "Brands of canonical products, also merged ones"),
-    ExportTable.LOCATIONS: ("Locations", "Shops over platforms and licences, also merged ones"),
+    ExportTable.CANONICAL_PRODUCTS: (
+        "Canonical products",
+        "The same item across all stores and sizes, including merged ones",
+    ),
+    ExportTable.BRANDS: ("Brands", "Brands of canonical products, including merged ones"),
+    ExportTable.LOCATIONS: ("Locations", "Shops across platforms and licences, including merged ones"),
     ExportTable.PRODUCT_MATCHES: (
         "Product matches",
-        "Which canonical product each product is, with confidence and reasons",
+        "The canonical product of each product, with confidence and reasons",
     ),
     ExportTable.MATCH_EVENTS: (
         "Merged and split products",

@@ -1,4 +1,4 @@
-"""Locations: shops over platforms and licences, why records are linked, and corrections; the licences of imported registers."""
+"""Locations: shops across platforms and licences, why records are linked, and corrections; the licences of imported registers."""
 
 from __future__ import annotations
 

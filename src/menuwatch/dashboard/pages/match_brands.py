@@ -75,7 +75,7 @@ async def merge(
     """Merges it into another one, and shows that."""
     text = form.text("into")
     if text is None:
-        raise Refused("name the brand to merge into, by its name, a spelling or its id")
+        raise Refused("enter the brand to merge into: its name, a spelling or its id")
     into = await brand_edits.find_brand(conn, text)
     name = (await brand_edits.get_brand(conn, brand_id)).name
     edit = await brand_edits.merge_brands(conn, brand_id, into.id)
@@ -88,7 +88,7 @@ async def merge(
 async def unmerge(request: Request, conn: WriteConn, brand_id: BrandPath) -> Response:
     """Undoes its merge."""
     edit = await brand_edits.unmerge_brand(conn, brand_id)
-    return screen.flash_to(request, f"/matching/brands/{brand_id}", f"{edit.brand.name} is a brand of its own again.")
+    return screen.flash_to(request, f"/matching/brands/{brand_id}", f"{edit.brand.name} is a separate brand again.")
 
 
 @router.post("/{brand_id}/spellings", dependencies=[require(Permission.MATCHING)])
@@ -101,7 +101,7 @@ async def move_spelling(
     """Moves a spelling of it to another brand or a new one; without either, adds a spelling to it."""
     spelling, to, new = form.value("spelling"), form.text("to"), form.text("new")
     if to is not None and new is not None:
-        raise Refused("give either a brand, or the name of a new one")
+        raise Refused("enter either a brand or the name of a new one")
     target = None if new is not None else brand_id if to is None else (await brand_edits.find_brand(conn, to)).id
     edit = await brand_edits.move_spelling(conn, spelling, brand_id=target, new_brand=new)
     text = f"{edit.spellings[0]} is a spelling of {edit.brand.name}: {pluralize(edit.listings, 'listing')} will be matched again."

@@ -67,7 +67,7 @@ async def correct(
     a, b = (form.parse_int(name, low=1, high=2**63 - 1) for name in ("a", "b"))
     same = SAID.get(form.value("same"))
     if not form.ok or a is None or b is None or same is None:
-        wrong = next(iter(form.errors.values()), "give the ids of two products")
+        wrong = next(iter(form.errors.values()), "enter the ids of two products")
         return screen.flash_back(request, f"Nothing was changed: {wrong}.", "bad")
     try:
         result = await corrections.correct(

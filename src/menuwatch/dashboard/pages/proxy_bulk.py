@@ -34,7 +34,7 @@ SKIPPED = {
     "full": f"with {MOST_TAGS} tags already",
 }
 EFFECTS = {
-    ProxyAction.TEST: "Workers send one request through each within minutes. One that fails is deactivated and probed again.",
+    ProxyAction.TEST: "Workers send one request through each within minutes. A proxy that fails is deactivated and probed again.",
     ProxyAction.ENABLE: "Workers send one request through each within minutes. Each is active once its test succeeds.",
     ProxyAction.DISABLE: "No request uses them until they are enabled. Running requests finish.",
     ProxyAction.REMOVE: "Removes them with their scores. This cannot be undone.",

@@ -252,9 +252,7 @@ async def add_rule(
     except InvalidField as error:
         form.add_error(error.field, str(error))
         return await _rules(request, conn, form)
-    return screen.flash_to(
-        request, "/quality/rules", f"Rule {rule.id} added: it applies to menus that are checked from now on."
-    )
+    return screen.flash_to(request, "/quality/rules", f"Rule {rule.id} added: it applies to menus checked from now on.")
 
 
 @router.post("/rules/{rule_id}/remove", dependencies=[require(Permission.ALERTS)])

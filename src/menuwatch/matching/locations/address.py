@@ -62,13 +62,13 @@ class Address(NamedTuple):
 
 
 def parse_zip(text: str | None) -> str:
-    """Five digits: "1852.0", "01852-1234" and " 1852" are "01852"; empty for what is no postcode of the United States."""
+    """Five digits: "1852.0", "01852-1234" and " 1852" are "01852"; empty if it is not a postcode of the United States."""
     match = _ZIP.fullmatch((text or "").strip())
     return match[1].zfill(5) if match else ""
 
 
 def parse_phone(text: str | None) -> str:
-    """Ten digits: "+1 (505) 888-2699" is "5058882699"; empty for what is no number of North America, or is a made-up one."""
+    """Ten digits: "+1 (505) 888-2699" is "5058882699"; empty if it is not a North American number, or is a made-up one."""
     digits = re.sub(r"\D", "", re.split(r"(?i)\s*(?:x|ext)\.?\s*\d", text or "")[0])
     digits = digits[1:] if len(digits) == 11 and digits[0] == "1" else digits
     return digits if len(digits) == 10 and digits[0] in "23456789" and len(set(digits)) > 2 else ""

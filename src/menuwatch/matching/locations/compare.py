@@ -50,7 +50,7 @@ class Reason(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One piece of evidence. `weight` is in bits: above 0 it speaks for one location; null if it decides alone."""
 
     code: Annotated[ReasonCode, doc("Kind of evidence.")]
-    detail: Annotated[str, doc("What the two records say.")] = ""
+    detail: Annotated[str, doc("The values of the two records.")] = ""
     weight: Annotated[float | None, doc("Bits; null if it decides alone.")] = None
 
 

@@ -32,7 +32,7 @@ Reasons = Annotated[Raw, json_of(list[Reason])]
 
 
 class Location(Struct, kw_only=True, frozen=True):
-    """One shop at one place, over platforms and licences."""
+    """One shop at one place, across platforms and licences."""
 
     id: int
     name: str
@@ -67,7 +67,7 @@ class LocationMenu(Struct, kw_only=True, frozen=True):
     crawl_enabled: bool
     preferred: Annotated[bool, doc("Whether it is the freshest menu of the location.")]
     confidence: Annotated[float, doc("Probability that it belongs here, 0 to 1.")]
-    reasons: Annotated[Reasons, doc("Evidence; empty for the menu that the location was made for.")]
+    reasons: Annotated[Reasons, doc("Evidence; empty for the menu that the location was created for.")]
     decided_by: Annotated[str | None, doc("User who linked it; null: the matcher.")]
 
 
@@ -90,8 +90,8 @@ class Licence(Struct, kw_only=True, frozen=True):
     expires_on: date | None
     ended: Annotated[bool, doc("Whether it is gone from the register, expired or inactive.")]
     imported_at: Instant
-    gone_at: Annotated[Instant | None, doc("Since when a newer register no longer has it.")]
-    location_id: Annotated[int | None, doc("Its location; null if no menu is of this licence.")]
+    gone_at: Annotated[Instant | None, doc("Time since which the register no longer has it.")]
+    location_id: Annotated[int | None, doc("Its location; null if no menu belongs to this licence.")]
     confidence: Annotated[float | None, doc("Probability of the link, 0 to 1.")]
     reasons: Annotated[Reasons | None, doc("Evidence of the link.")]
     decided_by: Annotated[str | None, doc("User who linked it; null: the matcher.")]
@@ -137,7 +137,7 @@ class LicenceImport(Struct, kw_only=True):
     unchanged: int = 0
     gone: Annotated[int, doc("Licences that the register no longer has.")] = 0
     repeated: Annotated[list[int], doc("Lines whose licence occurs again later: the later line counts.")] = []
-    rejected: Annotated[list[RejectedLine], doc("Lines that are no licence.")] = []
+    rejected: Annotated[list[RejectedLine], doc("Lines that are not licences.")] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,7 @@ class RegisterRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RejectedLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line that is no licence."""
+    """A line that is not a licence."""
 
     line: Annotated[int, doc("Line of the file, from 1.")]
     reason: Annotated[str, doc("What is wrong with it.")]
@@ -103,8 +103,8 @@ def text_of(content: bytes) -> str:
 
 
 def read(text: str, state: str) -> tuple[list[RegisterRow], list[RejectedLine], list[int]]:
-    """(licences, lines that are none, lines repeated by a later one) of a register of `state`. Raises Refused for what is no register,
-    and for one of another state.
+    """(licences, lines that are none, lines repeated by a later one) of a register of `state`. Raises Refused for input that is not
+    a register, and for one of another state.
     """
     latest: dict[str, RegisterRow] = {}
     rejected: list[RejectedLine] = []

@@ -56,7 +56,7 @@ async def get_location(conn: Connection, location_id: int) -> LocationDetail:
     values = {**LocationFilter().values(), "id": number, "after": None, "limit": 1, "ended": ENDED}
     rows = await fetch_structs(conn, Location, _q.list_locations, values, prepare=False)
     if not rows:
-        raise NotFound(f"location {location_id} has no menu and no licence any more")
+        raise NotFound(f"location {location_id} no longer has a menu or licence")
     key = {"id": number, "ended": ENDED}
     return LocationDetail(
         **msgspec.structs.asdict(rows[0]),
@@ -82,7 +82,7 @@ async def list_licences(
 
 
 async def link(conn: Connection, subject: Subject, location_id: int) -> int:
-    """Puts a menu or a licence into a location, for good; returns the location. Raises NotFound, and Conflict where a person said
+    """Links a menu or a licence permanently to a location; returns the location. Raises NotFound, and Conflict if a person decided
     that it is not of it."""
     number = await resolve(conn, location_id)
     await _check(conn, subject)
@@ -90,7 +90,7 @@ async def link(conn: Connection, subject: Subject, location_id: int) -> int:
     row = await fetch_one(conn, _q.refusal, {"location_id": number, **subject.values()})
     if row is not None:
         raise Conflict(
-            f"{row['decided_by']} said on {row['decided_at']:%Y-%m-%d} that {subject} does not belong to location {number}: "
+            f"{row['decided_by']} decided on {row['decided_at']:%Y-%m-%d} that {subject} does not belong to location {number}: "
             f"release that decision first"
         )
     before = await fetch_one(conn, _q.location_of, subject.values())
@@ -105,7 +105,7 @@ async def link(conn: Connection, subject: Subject, location_id: int) -> int:
 
 
 async def unlink(conn: Connection, subject: Subject, location_id: int) -> int:
-    """Takes a menu or a licence out of a location, for good; a menu gets a location of its own. Returns the location that it left.
+    """Unlinks a menu or a licence permanently from a location; a menu gets its own location. Returns the location that it left.
     Raises NotFound, and Conflict where it is not there, where a person put it there, or where it is the location's only menu."""
     number = await resolve(conn, location_id)
     await _check(conn, subject)
@@ -147,8 +147,8 @@ async def release(conn: Connection, subject: Subject) -> None:
 
 
 async def merge(conn: Connection, location_id: int, into: int) -> int:
-    """Makes two locations one, for good; the first number leads to the second from then on. Raises NotFound, InvalidField, and
-    Conflict where a person said that a menu or licence of one is not of the other."""
+    """Merges two locations permanently; the first id then leads to the second. Raises NotFound, InvalidField, and
+    Conflict if a person decided that a menu or licence of one does not belong to the other."""
     old, number = await resolve(conn, location_id), await resolve(conn, into)
     if old == number:
         raise InvalidField("into", f"choose another location: {location_id} and {into} are already one")
@@ -157,7 +157,7 @@ async def merge(conn: Connection, location_id: int, into: int) -> int:
     if row is not None:
         subject = Subject(store_id=row["store_id"], licence_id=row["licence_id"])
         raise Conflict(
-            f"{row['decided_by']} said on {row['decided_at']:%Y-%m-%d} that {subject} does not belong to location "
+            f"{row['decided_by']} decided on {row['decided_at']:%Y-%m-%d} that {subject} does not belong to location "
             f"{row['location_id']}: release that decision first"
         )
     await conn.execute(_q.move_links, {"id": old, "into": number, "by": _by()})
@@ -168,8 +168,8 @@ async def merge(conn: Connection, location_id: int, into: int) -> int:
 
 async def import_register(conn: Connection, content: bytes, state: str, *, partial: bool = False) -> LicenceImport:
     """Imports a register of a state in the caller's transaction: new licences, changed ones, and those that are gone (unless the file
-    is `partial`). Lines that are no licence are skipped and named. Raises Refused for what is no register, and for one that lacks more
-    than half of what is known."""
+    is `partial`). Lines that are not licences are skipped and listed. Raises Refused for input that is not a register, and for one
+    that lacks more than half of what is known."""
     rows, rejected, repeated = registers.read(registers.text_of(content), state)
     result = LicenceImport(state=state, rejected=rejected, repeated=repeated)
     await conn.execute(_q.lock_register, {"state": state})
@@ -215,7 +215,7 @@ async def _check(conn: Connection, subject: Subject) -> None:
 async def _lock(conn: Connection, numbers: Sequence[int]) -> dict[int, Any]:
     rows = await fetch_all(conn, _q.lock_locations, {"ids": list(numbers)})
     if any(row["merged_into"] is not None for row in rows):
-        raise Conflict("the locations were merged meanwhile: reload and try again")
+        raise Conflict("the locations were merged in the meantime: reload and try again")
     return {row["id"]: row["name"] for row in rows}
 
 

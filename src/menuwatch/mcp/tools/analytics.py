@@ -44,7 +44,7 @@ from menuwatch.web.inputs import BigId, Search, State, StoreId, Text
 _decode_coverage = Decoder(Coverage).decode
 _WINDOW = Annotated[Window | None, doc("Time window of the report; null before the first refresh.")]
 _FAILED = Annotated[Failure | None, doc("The failure of the last refresh; null if it succeeded.")]
-_KEPT = Annotated[date | None, doc("First day that is kept (UTC), of any state; null if none is.")]
+_KEPT = Annotated[date | None, doc("First day kept (UTC), for any state; null if none is kept.")]
 
 _ANY_STATE = (Scope | None, ANY_SCOPE)
 _ONE_STATE = (Scope, ONE_SCOPE)
@@ -58,7 +58,7 @@ _ALL_CATEGORIES = (
 )
 _EACH_CATEGORY = (
     AnyCategory | None,
-    Field(None, description="Category, `all` for all of them together, or `unknown`; each of them if omitted."),
+    Field(None, description="Category, `all` for all of them together, or `unknown`; all of these if omitted."),
 )
 _FIRST_DAY = (Moment | None, Field(None, description=f"First day (UTC): {WHEN}."))
 _LAST_DAY = (Moment | None, Field(None, description=f"Day after the last one (UTC): {WHEN}."))
@@ -117,7 +117,7 @@ def _report(
         try:
             found = await analytics.read_report(call.conn, report, filters, after=after, limit=call.limit)
         except ExpiredRun:
-            raise ToolError("cursor: the report was refreshed twice meanwhile; start again without it") from None
+            raise ToolError("cursor: the report was refreshed twice in the meantime; start again without it") from None
         info = found.info
         observed = await _observed(call, filters.state, info.refreshed_at)
         return Page(
@@ -162,7 +162,7 @@ list_discounts = _report(
 list_time_out_of_stock = _report(
     "list_time_out_of_stock", Report.STOCK, "Time out of stock by group",
     "Share of the observed time in the report's window that products were out of stock, by state, category or store.",
-    by=(StockGroup, Field(StockGroup.STATE_CATEGORY, description="What each row is about.")),
+    by=(StockGroup, Field(StockGroup.STATE_CATEGORY, description="Level of the rows.")),
     state=_ONLY_STATE, category=_OF_CATEGORY, store=(StoreId | None, STORE),
 )  # fmt: skip
 list_price_dispersion = _report(
@@ -199,8 +199,8 @@ class IndexInput(ListInput):
     IndexInput,
     row=PriceIndexDay,
     base=Annotated[date | None, doc("The day on which the index is 100; null if there is no index.")],
-    first_day=Annotated[date | None, doc("First day that is computed; null if none is.")],
-    last_day=Annotated[date | None, doc("Last day that is computed; null if none is.")],
+    first_day=Annotated[date | None, doc("First computed day; null if none is computed.")],
+    last_day=Annotated[date | None, doc("Last computed day; null if none is computed.")],
 )
 async def get_price_index(call: Call, query: IndexInput) -> Page:
     """How prices of the same items changed: a chained index by day, 100 on the day `base`, with its 95 % confidence interval, newest
@@ -227,7 +227,7 @@ class BasketInput(NearInput):
         description="What to buy: `4711:3.5 g` (canonical product and size) or `flower:3.5 g` (any of a category), with `*2` behind "
         "it for two of them.",
     )
-    medical: bool = Field(False, description="Whether prices for patients count where there is no other.")
+    medical: bool = Field(False, description="Whether to use prices for patients where there is no other.")
 
 
 Baskets = in_brief(CheapestBasket, "Baskets", "notice")
@@ -235,7 +235,7 @@ Baskets = in_brief(CheapestBasket, "Baskets", "notice")
 
 @tool("Cheapest basket near a place", BasketInput, basket=Baskets)
 async def find_cheapest_basket(call: Call, query: BasketInput) -> Page:
-    """Where several products cost least together near a place: at one store, at two, and over any number of stores; with what is
+    """Where several products cost least together near a place: at one store, at two, and at any number of stores; with what is
     missing where."""
     wants = basket.parse_items(query.items)
     circle, label = query.area
@@ -249,7 +249,10 @@ class LowestInput(ListInput):
     """Which canonical products."""
 
     limit: int = Field(
-        10, ge=1, le=lowest_prices.MOST_PRODUCTS, description="Most products; each has a row for each size."
+        10,
+        ge=1,
+        le=lowest_prices.MOST_PRODUCTS,
+        description="Maximum number of products; each has a row for each size.",
     )
     canonical_product_id: BigId | None = CANONICAL
     q: Search | None = Field(None, description="Only those whose name or brand contains this text, in any case.")

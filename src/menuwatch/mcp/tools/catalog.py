@@ -62,7 +62,7 @@ class ProductsInput(ListInput):
     )
     new_since: Moment | None = Field(None, description=f"Only those first seen on a menu since then: {WHEN}.")
     order: Literal["name", "price", "-price", "updated"] = Field(
-        "name", description="`price`: cheapest first; `updated`: changed last first."
+        "name", description="`price`: cheapest first; `updated`: most recently changed first."
     )
 
 
@@ -81,7 +81,7 @@ def _stock(in_stock: bool | None) -> list[str] | None:
 
 @tool("Search products", ProductsInput, row=Listing)
 async def search_products(call: Call, query: ProductsInput) -> Page:
-    """Listings: items as single stores have them, with price, sizes (`variants`), stock and potency, as of the last crawl of each
+    """Listings: items as individual stores list them, with price, sizes (`variants`), stock and potency, as of the last crawl of each
     store."""
     order = Order(query.order)
     where = ProductFilter(
@@ -132,7 +132,7 @@ class CanonicalsInput(ListInput):
 
 @tool("Search canonical products", CanonicalsInput, row=CanonicalProductRow)
 async def search_canonical_products(call: Call, query: CanonicalsInput) -> Page:
-    """Canonical products: the same item over all stores and sizes, with the prices of each size. Those in the most stores come
+    """Canonical products: the same item across all stores and sizes, with the prices of each size. Those in the most stores come
     first."""
     where = CanonicalFilter(q=query.q, brand_id=query.brand_id, category=query.category)
     found = await canonical.list_canonical_products(
@@ -147,7 +147,9 @@ CanonicalDetail = in_brief(CanonicalProductDetail, "CanonicalDetail", "offers")
 class CanonicalInput(ListInput):
     """Which canonical product."""
 
-    canonical_product_id: BigId = Field(description="Id, as from search_canonical_products; a merged one is followed.")
+    canonical_product_id: BigId = Field(
+        description="Id, as from search_canonical_products; merged ones lead to their successor."
+    )
     state: State | None = STATE
 
 
@@ -186,7 +188,7 @@ class OffersNearInput(ListInput, NearInput):
 @tool("List offers near a place", OffersNearInput, row=NearbyOffer)
 async def list_offers_near(call: Call, query: OffersNearInput) -> Page:
     """Listings on the menus of stores near a place and not out of stock, cheapest first, with the distance of the store. For the price
-    of one size over stores use get_canonical_product."""
+    of one size across stores use get_canonical_product."""
     circle, label = query.area
     stores = {store.id: store for store in await list_stores(call.conn, StoreFilter(circle=circle), limit=None)}
     where = ProductFilter(

@@ -28,7 +28,7 @@ class ScoresInput(ListInput):
 
 @tool("Data quality of stores", ScoresInput, row=StoreQuality, summary=QualitySummary)
 async def list_quality_scores(call: Call, query: ScoresInput) -> Page:
-    """Data quality score of each store (0 to 100, the worst first) with its open findings; `summary` is about all stores."""
+    """Data quality score of each store (0 to 100, the worst first) with its open findings; `summary` covers all stores."""
     after = call.after(tuple[int, int])
     found = await service.list_stores(
         call.conn, platform=query.platform, state=query.state, after=after, limit=call.limit + 1
@@ -56,7 +56,7 @@ class FindingsInput(ListInput):
 
 @tool("Findings of data quality", FindingsInput, row=Finding)
 async def list_quality_findings(call: Call, query: FindingsInput) -> Page:
-    """Measures of menus that are not as usual for their store (prices, stock, missing fields, changes), newest first."""
+    """Measures of menus that are unusual for their store (prices, stock, missing fields, changes), newest first."""
     where = FindingFilter(
         status=query.status,
         severity=None if query.severity is None else [query.severity],

@@ -106,7 +106,7 @@ def _schedule(record: Record, platforms: frozenset[str], now: datetime) -> dict[
         raise Bad(f"interval_hours is not from {INTERVALS[0]} to {INTERVALS[1]}", name)
     priority = fields.number(fields.text(record, "priority") or "0")
     if priority is None or priority % 1 or not PRIORITIES[0] <= priority <= PRIORITIES[1]:
-        raise Bad(f"priority is no integer from {PRIORITIES[0]} to {PRIORITIES[1]}", name)
+        raise Bad(f"priority is not an integer from {PRIORITIES[0]} to {PRIORITIES[1]}", name)
     platform = (fields.text(record, "platform") or "dutchie").lower()
     if platform not in platforms:
         raise Bad("its platform is not known", f"{name}: {platform}")

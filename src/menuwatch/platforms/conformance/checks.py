@@ -229,7 +229,7 @@ def units_of_weight_are_known(sample: Sample) -> None:
 
 
 def bodies_without_a_menu_are_refused(sample: Sample) -> None:
-    """A body that is no menu, is cut off, or has too many items raises BadPayload; an empty menu one of kind empty."""
+    """A body that is not a menu, is cut off, or has too many items raises BadPayload; an empty menu one of kind empty."""
     page = sample.page(sample.raws[:3])
     cut = [page[: len(page) * part // 16] for part in range(1, 16)]
     flood = sample.page([b"{}"] * 200_001)

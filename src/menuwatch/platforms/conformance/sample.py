@@ -49,7 +49,7 @@ class Sample:
     """A page with these items of a menu of that many; by default the first page with its items and total replaced."""
 
     unusable: frozenset[str] = frozenset()
-    """Ids of items that are no products, with the reason beside the sample."""
+    """Ids of items that are not products, with the reason beside the sample."""
 
     @cached_property
     def raws(self) -> list[bytes]:

@@ -39,7 +39,7 @@ class Dovetail(Platform):
     async def menu_page(self, session: Session, platform_dispensary_id: str, number: int) -> tuple[bytes, PageInfo]:
         menu = MenuId.parse(platform_dispensary_id)
         if menu is None or menu.menu_type is None:
-            raise Permanent(f"{platform_dispensary_id!r} is no menu of dovetail: its id is host/retailer/menutype")
+            raise Permanent(f"{platform_dispensary_id!r} is not a menu of Dovetail: its id is host/retailer/menutype")
         page = await self._request(session, menu, number, self.per_page)
         return page if page is not None else self._unknown(menu)
 

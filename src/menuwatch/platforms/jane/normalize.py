@@ -166,7 +166,7 @@ def _price(value: Decimal | None, field: str, product_id: str, warnings: list[Pr
     """A price above 0. Raises UnusableItem for an invalid one."""
     check_price(value, field)
     if value == 0:
-        warnings.append(ProductWarning(product_id, field, "is 0, which is no price; left out"))
+        warnings.append(ProductWarning(product_id, field, "is 0, which is not a price; left out"))
     return value or None
 
 

@@ -175,7 +175,7 @@ class Joint(Platform):
         match = _STORE_ID.fullmatch(platform_dispensary_id)
         if match is not None:
             if (host := site_host(match["host"])) is None:
-                raise Permanent(f"{match['host']} is no shop's site: sites have names on the internet")
+                raise Permanent(f"{match['host']} is not a shop's site: use its public host name")
             return host, match["business"]
         if self.base_url and _NUMBER.fullmatch(platform_dispensary_id):
             return "", platform_dispensary_id

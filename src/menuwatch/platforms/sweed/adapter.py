@@ -215,7 +215,7 @@ class Sweed(Platform):
         if store_id is not None:
             match = _STORE_ID.fullmatch(store_id)
             if match is None:
-                raise Permanent(f"{store_id!r} is no store id of Sweed, which is a number such as 376, or curaleaf:128")
+                raise Permanent(f"{store_id!r} is not a store id of Sweed: use a number such as 376, or curaleaf:128")
             headers["storeid"] = match["number"]
             url = self._url_of(match["host"])
         return await self.retry.answer(

@@ -257,7 +257,7 @@ def _potency(
         try:
             measured = potency(values, _UNITS.get(unit.upper(), unit))
             if measured is not None and (measured.lo < 0 or (measured.unit == "%" and measured.hi > _HUNDRED)):
-                raise ValueError(f"{shorten(measured.lo)} to {shorten(measured.hi)} {unit} is no content")
+                raise ValueError(f"{shorten(measured.lo)} to {shorten(measured.hi)} {unit} is not a content")
         except (ValueError, ArithmeticError) as error:
             why = str(error) if isinstance(error, ValueError) else "the number is out of bounds"
             warnings.append(ProductWarning(product_id, field, f"{why}; left out"))

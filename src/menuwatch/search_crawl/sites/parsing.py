@@ -144,7 +144,7 @@ def read_literal(text: str, start: int = 0) -> Any:
             return _decoder(_no_constants).raw_decode(_ESCAPE.sub(_json_escape, text))[0]
     except (ValueError, RecursionError):
         pass  # no JSON: an object of JavaScript
-    # chompjs gives bare words as text: where the same word is quoted as well, nothing tells them apart, and both stay text.
+    # chompjs gives bare words as text: where the same word is quoted as well, nothing distinguishes them, and both stay text.
     constants = _with_constants if _QUOTED_CONSTANT.search(text) is None else _no_constants
     try:
         return chompjs.parse_js_object(text, loader=lambda rewritten: _load(rewritten, constants))

@@ -61,7 +61,7 @@ async def deals_page(request: Request, conn: ReadConn) -> Response:
         "link": link,
         "sort": chosen.value if chosen else "",
         "canonical": screen.whole(request, "/deals"),
-        "description": "Deals on cannabis menus: specials below prices that stores really asked, and store-wide promotions.",
+        "description": "Deals on cannabis menus: specials below prices that stores really charged, and store-wide promotions.",
         "index": set(params) == set(),
     }
     return screen.render(request, "deals.html", context)

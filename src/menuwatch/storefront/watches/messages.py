@@ -30,7 +30,7 @@ def one_line(text: str, most: int = 120) -> str:
 
 
 def clipped(text: str, most: int) -> str:
-    """The text in at most so many bytes."""
+    """The text in at most this many bytes."""
     return text if len(text.encode()) <= most else text.encode()[: most - 3].decode(errors="ignore") + "…"
 
 
@@ -152,7 +152,7 @@ def _of_one(watch: Watch, name: str, facts: Mapping[str, Any]) -> str:
 
 
 def at(facts: Mapping[str, Any]) -> str:
-    """`Green Lantern, Phoenix, AZ`; empty where no store has it any more."""
+    """`Green Lantern, Phoenix, AZ`; empty if no store has it now."""
     store = facts.get("store")
     return ", ".join(one_line(part) for part in (store["name"], store["city"], store["state"]) if part) if store else ""
 

@@ -23,7 +23,7 @@ NEVER_READ = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionKind:
-    """A condition: its label in forms, and what is said of a product that meets it."""
+    """A condition: its label in forms, and its wording for a product that meets it."""
 
     label: str
     verb: str
@@ -146,7 +146,7 @@ class Watch:
 
 
 class ItemScope(NamedTuple):
-    """An item in one size or (None) any, at one store, within so many miles of a point, or (all None) anywhere."""
+    """An item in one size or (None) any, at one store, within this many miles of a point, or (all None) anywhere."""
 
     item_id: int
     size: str | None

@@ -132,7 +132,7 @@ class Executor:
         self._runners = Runners(self._attempt)
         self._individual: set[asyncio.Task[None]] = set()
         self.ended = False
-        """Whether shutdown has begun: no attempt starts any more."""
+        """Whether shutdown has begun: no further attempt starts."""
 
     def start(self, task: Task) -> None:
         """Start an attempt in a slot of its own."""

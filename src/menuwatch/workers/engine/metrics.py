@@ -30,7 +30,7 @@ from menuwatch.core.logging import get_logger
 log = get_logger(__name__)
 
 Outcome = Literal["completed", "failed", "retried", "postponed", "released"]
-"""How an attempt ended: `failed` for good, `retried` to be tried again, `released` as it was, by a worker that stops."""
+"""How an attempt ended: `failed` permanently, `retried` to be tried again, `released` unchanged, by a worker that stops."""
 
 ROUND_TRIPS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 RUNS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
@@ -192,7 +192,7 @@ class WorkerMetrics(Collector):
         yield _counter("recovered_tasks", "Stale tasks that this worker recovered.", self.recovered_tasks)
         yield _counter(
             "dropped_log_lines",
-            "Log lines that were not stored: too many at once, or the database was away.",
+            "Log lines that were not stored: too many at once, or the database was unreachable.",
             self.dropped_log_lines,
         )
         yield _counter("heartbeats", "Heartbeats written.", self.heartbeats)

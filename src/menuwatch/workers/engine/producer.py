@@ -35,10 +35,10 @@ from menuwatch.workers.engine.slots import Slots
 log = get_logger(__name__)
 
 SOON = 0.05
-"""Seconds after which a claim that came short looks once more: another claimer may have been in its way."""
+"""Seconds after which a claim that got too few tasks tries again: another claimer may have held locks on them."""
 SHORTEST = 0.02
 PIPELINE_MIN_SLOTS = 32
-"""From so many slots on, cycles overlap."""
+"""From this many slots on, cycles overlap."""
 
 
 class Producer(Loop):
@@ -121,7 +121,7 @@ class Producer(Loop):
         self._claimable.recheck()
 
     async def close(self, seconds: float) -> None:
-        """Claims nothing from now on; returns once what was being claimed is here, or after so many `seconds`."""
+        """Claims nothing from now on; returns once claims in progress have returned, or after that many `seconds`."""
         self.closing = True
         self.wake()
         with contextlib.suppress(TimeoutError):
@@ -129,7 +129,7 @@ class Producer(Loop):
                 await self._no_claims.wait()
 
     async def wait_flushed(self, seconds: float) -> None:
-        """Returns once the database knows of every end, or after so many `seconds`."""
+        """Returns once every end is in the database, or after that many `seconds`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._completions.empty.wait()
@@ -254,7 +254,7 @@ class Producer(Loop):
             # There may be more before the place where this claim began.
             self._cursor.reset()
             return 0.0
-        # Another claimer, the other lane or another worker, may have had its hands on what it did not take in the end: look once more.
+        # Another claimer, the other lane or another worker, may have locked tasks that it did not take in the end: try again.
         self._claim_again = bool(done.claimed) or not self._claim_again
         pause = SOON if self._claim_again else self.interval
         return pause if done.next_due is None else min(pause, max(done.next_due, SHORTEST))

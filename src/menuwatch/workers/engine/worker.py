@@ -72,7 +72,7 @@ class Worker:
         self._stop = asyncio.Event()
         self._draining: asyncio.Task[None] | None = None
         self._replaced = False
-        """Another worker has its id by now, so nothing is done in its name any more but to finish its tasks."""
+        """Another worker has taken over its id: it only finishes its tasks."""
         self.slots = Slots(options.slots, on_free=self._on_free)
         self.completions = PendingCompletions()
         self.measures = measures or WorkerMetrics()
@@ -224,7 +224,7 @@ class Worker:
             async with self._pool.connection() as conn:
                 return await tasks.unfinished(conn, self.roles)
         except psycopg.OperationalError:
-            return 1  # a database that is away for a moment does not mean that the work is done
+            return 1  # a database that is unreachable for a moment does not mean that the work is done
 
     async def _pause(self) -> None:
         """Until the slots are empty, or a moment when they are."""

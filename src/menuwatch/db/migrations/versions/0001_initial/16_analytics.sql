@@ -359,7 +359,7 @@ CREATE TABLE analytics_special_group_stats (
   PRIMARY KEY (run_id, place)
 );
 
--- Smaller sizes in place of larger ones, at a higher price per unit. At one store, or over stores (`dispensary_id` null).
+-- Smaller sizes in place of larger ones, at a higher price per unit. At one store, or across stores (`dispensary_id` null).
 CREATE TABLE analytics_shrinkflation_stats (
   run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
   place                    integer NOT NULL,

@@ -1,4 +1,4 @@
--- Product matching (docs/explanation/product-matching.md): which listings are the same product, over stores and platforms. A *listing* is one row of
+-- Product matching (docs/explanation/product-matching.md): which listings are the same product, across stores and platforms. A *listing* is one row of
 -- `catalog_products`: one item of one store. A *signature* is what is compared: brand, words, form and numbers as the parser read them, once for
 -- all listings that are written alike. Signatures that the matcher judges to be one product share a *canonical product*. All but numbers,
 -- corrections and aliases derives from the catalogue; matching/engine.py updates it after a menu was applied, in transactions of its own.
@@ -157,7 +157,7 @@ CREATE INDEX match_events_at ON match_events (at, id);
 CREATE INDEX match_events_from ON match_events (from_id);
 CREATE INDEX match_events_to ON match_events (to_id);
 
--- One shop at one place, over platforms and licences; each row of `dispensaries` is one menu of it. Merged ones stay as redirects.
+-- One shop at one place, across platforms and licences; each row of `dispensaries` is one menu of it. Merged ones stay as redirects.
 CREATE TABLE locations (
   id                       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name                     text NOT NULL,

@@ -159,12 +159,12 @@ COMMENT ON VIEW analyst.crawls IS 'One row per menu that was applied to the cata
 COMMENT ON VIEW analyst.products IS 'One row per item of one store, as of the last crawl that saw it.';
 COMMENT ON VIEW analyst.offers IS 'One row per option (size or package) of each item on the last menu of its store.';
 COMMENT ON VIEW analyst.snapshots IS 'One row per product and crawl that saw it: price, stock and potency at that moment. Large: filter by time and store.';
-COMMENT ON VIEW analyst.states IS 'One row per period in which price, stock and potency of a product did not change. Use it for history over long times.';
+COMMENT ON VIEW analyst.states IS 'One row per period in which price, stock and potency of a product did not change. Use it for long histories.';
 COMMENT ON VIEW analyst.changes IS 'One row each time the prices or the stock of a product changed. New products are not included.';
 COMMENT ON VIEW analyst.details IS 'One row per period in which batch, lab values and sold packages of a product did not change.';
-COMMENT ON VIEW analyst.canonical_products IS 'One row per canonical product: the same product in all stores and sizes. Merged ones stay, with merged_into.';
-COMMENT ON VIEW analyst.brands IS 'One row per brand, over all spellings. Merged ones stay, with merged_into.';
-COMMENT ON VIEW analyst.locations IS 'One row per shop, over platforms and licenses. Merged ones stay, with merged_into.';
+COMMENT ON VIEW analyst.canonical_products IS 'One row per canonical product: the same product in all stores and sizes. Merged products stay, with merged_into.';
+COMMENT ON VIEW analyst.brands IS 'One row per brand, with all its spellings. Merged brands stay, with merged_into.';
+COMMENT ON VIEW analyst.locations IS 'One row per shop, across platforms and licences. Merged locations stay, with merged_into.';
 COMMENT ON VIEW analyst.product_matches IS 'One row per listing: the canonical product that it was matched to, and why.';
 COMMENT ON VIEW analyst.match_events IS 'One row each time listings moved from one canonical product to another: merges and splits.';
 COMMENT ON VIEW analyst.report_stores IS 'Freshness of each store and outcome of its crawls.';
@@ -177,15 +177,15 @@ COMMENT ON VIEW analyst.report_out_of_stock_products IS 'Products that were out 
 COMMENT ON VIEW analyst.report_new_and_gone IS 'New, removed and changed products by store and day (UTC).';
 COMMENT ON VIEW analyst.report_distribution IS 'Locations that have each canonical product in stock, by state.';
 COMMENT ON VIEW analyst.report_distribution_of_brands IS 'Locations that have any product of each brand in stock, by state and category.';
-COMMENT ON VIEW analyst.report_specials IS 'Specials on offer, and whether the store really asked the regular price within 90 days.';
-COMMENT ON VIEW analyst.report_special_groups IS 'The same by state, store, brand and category: see the column by.';
-COMMENT ON VIEW analyst.report_shrinkflation IS 'Smaller sizes of a product in place of larger ones, at a higher price per unit.';
+COMMENT ON VIEW analyst.report_specials IS 'Specials on offer, and whether the store really charged the regular price within 90 days.';
+COMMENT ON VIEW analyst.report_special_groups IS 'Specials by verdict, by state, store, brand and category: see the column by.';
+COMMENT ON VIEW analyst.report_shrinkflation IS 'Smaller sizes of a product that replaced larger ones, at a higher price per unit.';
 COMMENT ON VIEW analyst.market_days IS 'Stock and discounts by day, state and category, as of the last refresh of each day. Kept.';
 COMMENT ON VIEW analyst.brand_days IS 'Share of each canonical brand on the menus by day and state, as of the last refresh of each day. Kept.';
-COMMENT ON VIEW analyst.report_price_dispersion IS 'What locations ask for one size of a canonical product, by state.';
-COMMENT ON VIEW analyst.report_cheapest_quarter IS 'How often each location is in the cheapest quarter of its state, in all, by category and by brand.';
+COMMENT ON VIEW analyst.report_price_dispersion IS 'Prices of one size of a canonical product across locations, by state.';
+COMMENT ON VIEW analyst.report_cheapest_quarter IS 'How often each location is in the cheapest quarter of its state, overall, by category and by brand.';
 COMMENT ON VIEW analyst.quality_measures IS 'One row per menu and measure: shares of nulls, medians, mixes and changes, as the data quality monitors measured them. Large: filter by time and store.';
-COMMENT ON VIEW analyst.quality_findings IS 'One row each time a measure of a store was not as usual, or met a rule: from the first crawl that has it until it ended.';
+COMMENT ON VIEW analyst.quality_findings IS 'One row each time a measure of a store was unusual, or met a rule: from the first such crawl until it ended.';
 COMMENT ON VIEW analyst.quality_scores IS 'One row per store: the data quality score of its last menu.';
 COMMENT ON VIEW analyst.price_index IS 'Links of the price index by state, category and day (UTC): index = 100 * exp(level - level of the base day).';
 
@@ -200,8 +200,8 @@ BEGIN
         (NULL, 'id', 'Id of the row.'),
         (NULL, 'at', 'When it happened.'),
         (NULL, 'dispensary_id', 'Id of the store.'),
-        (NULL, 'store', 'Name of the store, as it is today.'),
-        (NULL, 'name', 'Name of the product, as it is today.'),
+        (NULL, 'store', 'Name of the store today.'),
+        (NULL, 'name', 'Name of the product today.'),
         ('stores', 'name', 'Name of the store; its slug until the name is known.'),
         ('brands', 'name', 'Name of the brand.'),
         ('locations', 'name', 'Name of the shop.'),
@@ -214,7 +214,7 @@ BEGIN
         (NULL, 'latitude', 'Degrees north.'),
         (NULL, 'longitude', 'Degrees east.'),
         (NULL, 'timezone', 'IANA time zone.'),
-        (NULL, 'currency', 'Currency of the prices: CAD in Canada, else USD. Prices are not converted.'),
+        (NULL, 'currency', 'Currency of the prices: CAD in Canada, otherwise USD. Prices are not converted.'),
         (NULL, 'position', 'Number of the option among those of the product, from 1.'),
         (NULL, 'option', 'Size or package, as on the menu.'),
         (NULL, 'weight_g', 'Net weight in grams; null if the option is not a weight.'),
@@ -237,16 +237,16 @@ BEGIN
         (NULL, 'first_crawled_at', 'First crawl that was applied; null before it.'),
         (NULL, 'last_crawled_at', 'Last crawl that was applied; null before the first one.'),
         (NULL, 'product_count', 'Products on its last applied menu, out of stock or not.'),
-        (NULL, 'location_id', 'Id of the shop, over platforms and licenses; null if the store is not linked.'),
-        (NULL, 'canonical_product_id', 'Id of the canonical product: the same in all stores; null until it is matched. Merges are followed.'),
-        (NULL, 'brand_id', 'Id of the brand, spellings and merges followed; null if the product has none or is not matched yet.'),
-        (NULL, 'merged_into', 'Id of what it was merged into; null if it is current.'),
+        (NULL, 'location_id', 'Id of the shop, across platforms and licences; null if the store is not linked.'),
+        (NULL, 'canonical_product_id', 'Id of the canonical product: the same in all stores; null until it is matched. Merges are resolved.'),
+        (NULL, 'brand_id', 'Id of the brand; spellings and merges are resolved. Null if the product has no brand or is not matched yet.'),
+        (NULL, 'merged_into', 'Id of the row that it was merged into; null if it is current.'),
         (NULL, 'crawled_at', 'When the menu was fetched (its last page).'),
         (NULL, 'payload_id', 'Id of the archived response; null if its file is no longer kept.'),
         (NULL, 'product_id', 'Id of the product: one item of one store.'),
         (NULL, 'provider_product_id', 'The platform''s id of the item; unique within a store only.'),
         (NULL, 'name_raw', 'Name exactly as on the menu.'),
-        (NULL, 'brand_name', 'Brand as on the menu, spaces and marks aside; null if the menu names none.'),
+        (NULL, 'brand_name', 'Brand as on the menu, with normalized spaces and characters; null if the menu names none.'),
         (NULL, 'brand_name_raw', 'Brand exactly as on the menu.'),
         (NULL, 'category', 'Category as on the menu.'),
         ('canonical_products', 'category', 'Canonical category; null if unknown.'),
@@ -291,7 +291,7 @@ BEGIN
         (NULL, 'packaged_on', 'Day of packaging.'),
         (NULL, 'expires_on', 'Day until which it may be sold.'),
         (NULL, 'certificate_url', 'Certificate of analysis; text of the platform, unchecked.'),
-        (NULL, 'quantity_sold', 'Packages sold since the platform''s record was made; null if it does not count.'),
+        (NULL, 'quantity_sold', 'Packages sold since the platform''s record was created; null if it does not count them.'),
         (NULL, 'specials', 'Promotions that name the product, as JSON; for display.'),
         (NULL, 'image_url', 'Address of its image on the platform.'),
         (NULL, 'local_image_path', 'Path of the stored image.'),
@@ -299,7 +299,7 @@ BEGIN
         (NULL, 'consecutive_misses', 'Observations in a row without it, 0 to 3; 3 means 3 or more.'),
         (NULL, 'first_seen_at', 'First crawl that saw it.'),
         (NULL, 'last_seen_at', 'Last crawl that saw it. It is on the current menu if that is the store''s last crawl.'),
-        (NULL, 'updated_at', 'Last crawl at which anything of it differed.'),
+        (NULL, 'updated_at', 'Last crawl at which anything about it differed.'),
         (NULL, 'platform_created_at', 'Creation of the record, according to the platform.'),
         (NULL, 'platform_updated_at', 'Change of the record, according to the platform.'),
         (NULL, 'prices', 'Prices by option, as JSON: option, price_rec, special_rec, price_med, special_med.'),
@@ -309,7 +309,7 @@ BEGIN
         (NULL, 'seen_to', 'Last crawl that saw it like this; null while it lasts.'),
         (NULL, 'present', 'Whether it is on the menu. Prices of absent products are those last seen: leave them out of statistics.'),
         (NULL, 'ended_at', 'First crawl with other values; null while they are current.'),
-        (NULL, 'changed_at', 'The crawl that saw the change; it happened between the crawl before and this one.'),
+        (NULL, 'changed_at', 'The crawl that saw the change; it happened between the previous crawl and this one.'),
         ('canonical_products', 'changed_at', 'When the row was last changed.'),
         ('locations', 'changed_at', 'When the row was last changed.'),
         (NULL, 'price_changed', 'Whether the set of options or any price differs.'),
@@ -330,12 +330,12 @@ BEGIN
         (NULL, 'prices_after', 'Prices by option after the change, as JSON.'),
         (NULL, 'stock_before', 'Stock by option before the change, as JSON.'),
         (NULL, 'stock_after', 'Stock by option after the change, as JSON.'),
-        (NULL, 'created_at', 'When the row was made.'),
+        (NULL, 'created_at', 'When the row was created.'),
         (NULL, 'chain', 'Chain that the shop belongs to; null if none is known.'),
         (NULL, 'confidence', 'Probability that the listing is this product, 0 to 1.'),
         (NULL, 'reasons', 'Evidence for the match, as JSON.'),
         (NULL, 'sizes', 'Sizes that the listing offers, as JSON.'),
-        (NULL, 'matched_at', 'When the listing was taken in last.'),
+        (NULL, 'matched_at', 'When the listing was last matched.'),
         (NULL, 'kind', 'merged or split.'),
         (NULL, 'cause', 'Why: menu, rules or correction.'),
         (NULL, 'from_canonical_product_id', 'The canonical product that the listings had.'),
@@ -343,24 +343,24 @@ BEGIN
         ('match_events', 'canonical_product_id', 'The canonical product that the listings have now.'),
         ('crawls', 'products', 'Readable products on the menu.'),
         (NULL, 'new_products', 'Products seen for the first time.'),
-        (NULL, 'changed', 'Known products that differ from the crawl before.'),
-        (NULL, 'unchanged', 'Known products that do not.'),
+        (NULL, 'changed', 'Known products that differ from the previous crawl.'),
+        (NULL, 'unchanged', 'Known products that do not differ.'),
         (NULL, 'returned', 'Products that had been absent.'),
         (NULL, 'missing', 'Products whose misses increased.'),
-        (NULL, 'out_of_stock', 'Products that went out of stock, by the menu or by the third miss.'),
+        (NULL, 'out_of_stock', 'Products that went out of stock, according to the menu or by the third miss.'),
         (NULL, 'price_changes', 'Products whose prices differ.'),
         (NULL, 'stock_changes', 'Products whose stock differs.'),
         (NULL, 'refreshed_at', 'When the report was computed.'),
         (NULL, 'run_id', 'The refresh that computed it.'),
         (NULL, 'place', 'Position in the report.'),
-        (NULL, 'all_states', 'Whether the row is about all states together.'),
-        (NULL, 'all_categories', 'Whether the row is about all categories together.'),
+        (NULL, 'all_states', 'Whether the row covers all states together.'),
+        (NULL, 'all_categories', 'Whether the row covers all categories together.'),
         (NULL, 'brand', 'Brand in its most frequent spelling; null for products without one.'),
-        (NULL, 'level', 'What the row is about.'),
+        (NULL, 'level', 'Level of the row: what it covers.'),
         (NULL, 'products', 'Products that the row is based on.'),
         (NULL, 'stale_stores', 'Of stores, those not crawled for more than twice their interval.'),
-        (NULL, 'partial', 'Of stores, those whose last menu is only a part of the whole one.'),
-        (NULL, 'is_partial', 'Whether its last menu is only a part of the whole one.'),
+        (NULL, 'partial', 'Of stores, those whose last menu is only part of the whole one.'),
+        (NULL, 'is_partial', 'Whether its last menu is only part of the whole one.'),
         (NULL, 'known_stores', 'Known stores in the same scope, crawled or not.'),
         (NULL, 'scheduled', 'Crawls scheduled in the window.'),
         (NULL, 'succeeded', 'Of scheduled, those whose menu was accepted.'),
@@ -375,12 +375,12 @@ BEGIN
         (NULL, 'options', 'Options with a price and a known weight.'),
         (NULL, 'without_weight', 'Options left out because their weight is unknown.'),
         (NULL, 'without_price', 'Options left out because they have no price.'),
-        (NULL, 'regular_n', 'Options that the regular prices are of.'),
+        (NULL, 'regular_n', 'Number of options with a regular price per gram.'),
         (NULL, 'regular_p10', 'Regular price per gram, 10th percentile.'),
         (NULL, 'regular_median', 'Regular price per gram, median.'),
         (NULL, 'regular_p90', 'Regular price per gram, 90th percentile.'),
         (NULL, 'regular_mean', 'Regular price per gram, mean.'),
-        (NULL, 'effective_n', 'Options that the prices with specials are of.'),
+        (NULL, 'effective_n', 'Number of options with a price per gram including specials.'),
         (NULL, 'effective_p10', 'Price per gram with specials, 10th percentile.'),
         (NULL, 'effective_median', 'Price per gram with specials, median.'),
         (NULL, 'effective_p90', 'Price per gram with specials, 90th percentile.'),
@@ -410,7 +410,7 @@ BEGIN
         (NULL, 'of_locations', 'Shops with a menu in that scope.'),
         (NULL, 'of_category', 'Shops with anything of the category.'),
         (NULL, 'listed', 'Products of the brand, summed over shops.'),
-        (NULL, 'size', 'Size as it is written everywhere, such as 3.5 g.'),
+        (NULL, 'size', 'Normalized size, such as 3.5 g.'),
         (NULL, 'gap_place', 'Position by the widest gap.'),
         (NULL, 'min', 'Lowest price.'),
         (NULL, 'p25', 'First quartile of prices.'),
@@ -423,36 +423,36 @@ BEGIN
         ('report_specials', 'size', 'Size; empty for options without one.'),
         (NULL, 'regular', 'Regular price according to the menu.'),
         (NULL, 'verdict', 'genuine, doubtful, never_asked or unknown; see docs/how-to/bargains.md.'),
-        (NULL, 'score', 'How much of the stated saving is one against the usual price, 0 to 100; null if observed for less than 30 days.'),
-        (NULL, 'usual', 'Price at which, or below which, it cost for half of the observed time; null if observed for less than 30 days.'),
+        (NULL, 'score', 'How much of the stated saving is real, measured against the usual price, 0 to 100; null if observed for less than 30 days.'),
+        (NULL, 'usual', 'Median price over the observed time; null if observed for less than 30 days.'),
         (NULL, 'observed_days', 'Days of the last 90 in which it could be bought and the store was observed.'),
-        (NULL, 'began_at', 'Since when it has been on special.'),
+        (NULL, 'began_at', 'Start of the special.'),
         (NULL, 'observed_from', 'Start of the observed time; null if there is none.'),
-        (NULL, 'regular_until', 'When the regular price, or more, was asked for the last time; null if not within 90 days.'),
+        (NULL, 'regular_until', 'When the store last charged the regular price or more; null if not within 90 days.'),
         (NULL, 'checked_at', 'When the special was checked.'),
-        (NULL, 'by', 'What the row is about: state, store, brand or category.'),
+        (NULL, 'by', 'What the row covers: state, store, brand or category.'),
         ('report_special_groups', 'specials', 'Specials on offer.'),
         (NULL, 'genuine', 'Of specials, those that are genuine.'),
         (NULL, 'doubtful', 'Of specials, those that are doubtful.'),
-        (NULL, 'never_asked', 'Of specials, those whose regular price was never asked.'),
+        (NULL, 'never_asked', 'Of specials, those whose regular price was never charged.'),
         (NULL, 'unknown', 'Of specials, those that were observed for too short a time.'),
         (NULL, 'never_asked_share', 'never_asked as a share of specials without unknown, 0 to 1.'),
         (NULL, 'score_median', 'Median of the scores.'),
         (NULL, 'oldest_check_at', 'When the oldest of them was checked.'),
-        ('report_shrinkflation', 'dispensary_id', 'Store; null for evidence over stores.'),
-        ('report_shrinkflation', 'stores', 'Stores at which this size took the place of that one; 0 for evidence over stores.'),
+        ('report_shrinkflation', 'dispensary_id', 'Store; null for evidence across stores.'),
+        ('report_shrinkflation', 'stores', 'Stores at which this size replaced the larger one; 0 for evidence across stores.'),
         (NULL, 'unit', 'Unit of the sizes: g, mg or pieces.'),
-        (NULL, 'larger', 'The larger size, which is on no menu any more.'),
-        (NULL, 'smaller', 'The smaller size in its place.'),
-        (NULL, 'larger_price', 'Last regular price of the larger size; over stores the median.'),
-        (NULL, 'smaller_price', 'Regular price of the smaller size now; over stores the median.'),
+        (NULL, 'larger', 'The larger size, which is no longer on any menu.'),
+        (NULL, 'smaller', 'The smaller size that replaced it.'),
+        (NULL, 'larger_price', 'Last regular price of the larger size; across stores the median.'),
+        (NULL, 'smaller_price', 'Regular price of the smaller size now; across stores the median.'),
         (NULL, 'larger_until', 'Last crawl that saw the larger size.'),
         (NULL, 'smaller_from', 'First crawl that saw the smaller size.'),
-        (NULL, 'larger_product_id', 'Listing of the larger size; null over stores.'),
-        (NULL, 'smaller_product_id', 'Listing of the smaller size; null over stores.'),
+        (NULL, 'larger_product_id', 'Listing of the larger size; null for evidence across stores.'),
+        (NULL, 'smaller_product_id', 'Listing of the smaller size; null for evidence across stores.'),
         (NULL, 'size_change', 'Change of the size: -0.2 is a fifth less.'),
         (NULL, 'unit_price_change', 'Change of the regular price per unit: 0.25 is a quarter more.'),
-        ('report_new_and_gone', 'partial', 'Of crawls, those whose menu is only a part of the whole one.'),
+        ('report_new_and_gone', 'partial', 'Of crawls, those whose menu is only part of the whole one.'),
         ('market_days', 'state', 'State or province; all: all of them together; unknown.'),
         ('market_days', 'category', 'Canonical category; all: all of them together; unknown.'),
         ('market_days', 'products', 'Products on the menus.'),
@@ -478,29 +478,29 @@ BEGIN
         ('price_index', 'level', 'Sum of all changes; read the difference between two days.'),
         (NULL, 'measure', 'What was measured, for example null.brand or level.price.'),
         ('quality_measures', 'value', 'A share from 0 to 1, a count, a median or a level, by the measure.'),
-        ('quality_findings', 'value', 'Value at the last crawl that has it.'),
+        ('quality_findings', 'value', 'Value at the last crawl with it.'),
         (NULL, 'is_quarantined', 'Whether the menu is in quarantine: only its products are counted.'),
         (NULL, 'release', 'Version of Menuwatch and of the normalizer of the platform that read the menu.'),
         (NULL, 'direction', 'up: above the band or the limit; down: below.'),
         (NULL, 'severity', 'critical, warning or info.'),
-        (NULL, 'opened_at', 'First crawl that has it.'),
+        (NULL, 'opened_at', 'First crawl with it.'),
         (NULL, 'closed_at', 'Crawl that ended it; null while it is open.'),
-        ('quality_findings', 'crawls', 'Crawls that have it.'),
+        ('quality_findings', 'crawls', 'Number of crawls with it.'),
         ('quality_scores', 'crawls', 'Earlier menus that were measured.'),
         (NULL, 'expected', 'Usual value; null for a rule.'),
         ('quality_findings', 'low', 'Lower limit of the band at the first crawl; null for a rule.'),
         ('quality_findings', 'high', 'Upper limit of the band at the first crawl; null for a rule.'),
-        ('quality_findings', 'last_observed_at', 'Last crawl that has it.'),
-        (NULL, 'scope', 'Whose fault it is: store, chain, point_of_sale, platform, or normalizer for a release of Menuwatch.'),
+        ('quality_findings', 'last_observed_at', 'Last crawl with it.'),
+        (NULL, 'scope', 'Cause: store, chain, point_of_sale, platform, or normalizer for a release of Menuwatch.'),
         (NULL, 'scope_key', 'The chain, point of sale or platform; null for a single store.'),
         (NULL, 'scope_affected', 'Stores of the scope that show it.'),
-        (NULL, 'scope_stores', 'Stores of the scope that were measured meanwhile.'),
+        (NULL, 'scope_stores', 'Stores of the scope that were measured in that time.'),
         (NULL, 'rule_id', 'Rule that it meets; null for a band.'),
         ('quality_findings', 'outcome', 'How it ended: recovered, accepted, worsened, unmeasured or ignored; null while it is open.'),
         ('quality_scores', 'score', 'From 0 to 100; null with a reason.'),
         ('quality_scores', 'reason', 'Why there is no score.'),
         (NULL, 'completeness', 'Mean share of products with price, stock, brand, category, weight and THC; null without a menu.'),
-        (NULL, 'deviations', 'What each of 20 groups of stores added to the level beyond its share, for confidence intervals.')
+        (NULL, 'deviations', 'Deviation of each of 20 groups of stores from its share of the level, for confidence intervals.')
       ) t(view_name, column_name, meaning)
         ON t.column_name = c.column_name AND (t.view_name IS NULL OR c.table_name = t.view_name OR c.table_name LIKE t.view_name || '\_%')
      WHERE c.table_schema = 'analyst'
