@@ -164,7 +164,7 @@ async def _lose_a_packed_month(shop: Shop, stores: list[int]) -> None:
 def _sql(statement: str) -> Callable[[Shop, list[int]], Awaitable[None]]:
     async def run(shop: Shop, stores: list[int]) -> None:
         async with shop.pool.connection() as conn:
-            assert (await conn.execute(statement, {"stores": stores})).rowcount != 0  # type: ignore[arg-type]
+            assert (await conn.execute(statement, {"stores": stores})).rowcount != 0
 
     return run
 

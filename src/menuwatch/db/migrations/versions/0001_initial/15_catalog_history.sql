@@ -174,7 +174,10 @@ BEGIN
     PERFORM revise_history(ARRAY[OLD.dispensary_id, OLD.dispensary_id, NEW.dispensary_id, NEW.dispensary_id],
                            '{-infinity,infinity,-infinity,infinity}');
   ELSE
-    PERFORM revise_history(ARRAY[NEW.dispensary_id], '{infinity}');
+    IF current_setting('menuwatch.revised_store', true) IS DISTINCT FROM NEW.dispensary_id::text THEN  -- once for each transaction and store
+      PERFORM revise_history(ARRAY[NEW.dispensary_id], '{infinity}');
+      PERFORM set_config('menuwatch.revised_store', NEW.dispensary_id::text, true);
+    END IF;
     IF (OLD.state_from, OLD.present, OLD.stock_status, OLD.quantity, OLD.price_rec, OLD.price_rec_special, OLD.price_med, OLD.price_med_special)
        IS DISTINCT FROM
        (NEW.state_from, NEW.present, NEW.stock_status, NEW.quantity, NEW.price_rec, NEW.price_rec_special, NEW.price_med, NEW.price_med_special)
