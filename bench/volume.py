@@ -14,6 +14,7 @@ price (half of them) or another quantity. The menu's bytes are made before the c
     bytes_per_snapshot       past states and crawls with all their indexes, over products times crawls
     parquet_bytes_per_snapshot   the same snapshots as `menuwatch export snapshots --format parquet` writes them
     dataset_bytes_per_snapshot   the same history, one row per option and state, as `menuwatch publish` writes it
+    publish_*_seconds            a first publish, one of the unchanged database, and one after another crawl of every store
     peak_rss_mb              of this process
 """
 
@@ -52,6 +53,7 @@ from menuwatch.db.pool import Connection, connect
 from menuwatch.exports.tables import ExportTable, Format
 from menuwatch.ops import export
 from menuwatch.ops import publish as publishing
+from menuwatch.ops.publish import Published
 from menuwatch.pipeline import product_refresh
 from menuwatch.platforms.dutchie.adapter import Dutchie
 from menuwatch.sim.dutchie import render_product
@@ -340,17 +342,25 @@ async def measure(
     )
     rate = snapshots / (time.perf_counter() - started)
     told(f"export of snapshots: {rate:,.0f} rows/s, {file.stat().st_size / 1e6:,.0f} MB of Parquet")
-    started = time.perf_counter()
-    published = await publishing.publish(
-        conn, ParquetPartitions(folder), publishing.open_destination(str(folder / "dataset"), None), title="Bench",
-        licence=None, keep_versions=2, now=START,
-    )  # fmt: skip
-    seconds = time.perf_counter() - started
+    published, seconds = await publish(conn, folder)
     files = list((folder / "dataset/data/price_history").rglob("*.parquet"))
     dataset = sum(file.stat().st_size for file in files)
     told(
         f"publish: {sum(published.rows.values()):,} rows in {seconds:.1f} s; history: {published.rows['price_history']:,} rows, "
         f"{len(files)} files, {dataset / 1e6:,.1f} MB"
+    )
+    unchanged = await publish(conn, folder)
+    assert not unchanged[0].rows_read, unchanged
+    for number, (store_id,) in enumerate(
+        await (await conn.execute("SELECT id FROM dispensaries ORDER BY id")).fetchall()
+    ):
+        await apply(
+            conn, store_id, goods.menu(number + 1, sizes.crawls), sizes.at(sizes.crawls) + timedelta(seconds=number)
+        )
+    later = await publish(conn, folder)
+    told(
+        f"published again: {unchanged[1]:.1f} s; after one more crawl: {later[1]:.1f} s, {later[0].rows_read:,} rows read, "
+        f"{later[0].written} of {later[0].files} files written"
     )
     past = await (await conn.execute(f"SELECT count(*) FROM {HISTORY}")).fetchone()
     version = await (await conn.execute("SHOW server_version")).fetchone()
@@ -367,6 +377,9 @@ async def measure(
         "dataset_bytes_per_snapshot": round(dataset / snapshots, 2),
         "dataset_rows": published.rows["price_history"],
         "publish_seconds": round(seconds, 1),
+        "publish_unchanged_seconds": round(unchanged[1], 1),
+        "publish_crawl_seconds": round(later[1], 1),
+        "publish_crawl_rows_read": later[0].rows_read,
         "peak_rss_mb": _peak_mb(),
         "snapshots": snapshots,
         "changes": sum(one.changed for one in crawls),
@@ -389,6 +402,16 @@ async def measure(
         "postgresql": re.split(r"\s", version[0] if version else "?")[0],
         "python": sys.version.split()[0],
     }
+
+
+async def publish(conn: Connection, folder: Path) -> tuple[Published, float]:
+    """Publishes the database to a dataset below `folder`; returns also the seconds."""
+    started = time.perf_counter()
+    published = await publishing.publish(
+        conn, ParquetPartitions(folder), publishing.open_destination(str(folder / "dataset"), None), title="Bench",
+        licence=None, keep_versions=2, now=START,
+    )  # fmt: skip
+    return published, time.perf_counter() - started
 
 
 def _peak_mb() -> int:

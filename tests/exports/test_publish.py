@@ -401,6 +401,16 @@ async def test_the_command(shop: Shop, tmp_path: Path, database_url: str) -> Non
     report = json.loads(done.stdout)
     assert (report["version"], report["changed"], report["rows"]["stores"]) == (1, True, 3)
     assert Dataset(root).package["title"] == "Prices"
+    assert report["rows_read"] == sum(report["rows"].values())
+    async with shop.pool.connection() as conn:
+        cursor = await conn.execute("SELECT actor_kind, details FROM audit_log WHERE action = 'dataset_published'")
+        ((kind, details),) = await cursor.fetchall()
+    assert (kind, details["destination"], details["version"]) == ("cli", str(root), 1)
+    assert (details["rows"], details["bytes"], details["files"]) == (
+        sum(report["rows"].values()),
+        report["bytes"],
+        report["files"],
+    )
     again = await run(str(root), "--title", "Prices", "--licence", "CC0-1.0")
     assert "Nothing changed" in again.stderr + again.stdout
     (tmp_path / "mine").mkdir()

@@ -95,7 +95,7 @@ class ParquetPartitions:
             with self.open(entry.path) as handle:
                 states = parquet.read_metadata(handle).num_rows
             file = entry.path.removeprefix(f"{FOLDER}/")
-            found.append(Content(month=_month(entry.path), states=states, size=entry.size, file=file))
+            found.append(Content(month=month_of(entry.path), states=states, size=entry.size, file=file))
         return found
 
     def holds(self, dispensary_id: int, since: datetime | None = None) -> bool:
@@ -103,7 +103,7 @@ class ParquetPartitions:
         files = self.files()
         filters: list[tuple[str, str, Any]] = [("dispensary_id", "=", dispensary_id)]
         if since is not None:
-            files = [file for file in files if _month(file) >= _month_of(since)]
+            files = [file for file in files if month_of(file) >= _month_of(since)]
             filters.append(("ended_at", ">=", since))
         if not files:
             return False
@@ -125,12 +125,12 @@ class ParquetPartitions:
         filters: list[tuple[str, str, Any]] = [("product_id", "in", list(product_ids))]
         if since is not None:
             filters.append(("ended_at", ">=", since))
-        return self._matching([file for file in self.files() if _month(file) >= first], filters)
+        return self._matching([file for file in self.files() if month_of(file) >= first], filters)
 
     def states_of_store(self, dispensary_id: int, instant: datetime) -> list[dict[str, Any]]:
         """The packed states of a store's products at an instant, as rows of `product_history`."""
         return self._matching(
-            [file for file in self.files() if _month(file) >= _month_of(instant)],
+            [file for file in self.files() if month_of(file) >= _month_of(instant)],
             [("dispensary_id", "=", dispensary_id), ("seen_from", "<=", instant), ("ended_at", ">", instant)],
         )
 
@@ -148,7 +148,8 @@ class ParquetPartitions:
         return states
 
 
-def _month(path: str) -> str:
+def month_of(path: str) -> str:
+    """The month of a file's states, as 2026-03."""
     return path.split("/")[1].removeprefix("month=")
 
 
@@ -234,7 +235,7 @@ async def load_archived(
     values = {"since": since, "stores": None if stores is None else list(stores)}
     count = 0
     for file in await asyncio.to_thread(archived.files):
-        if _month(file) < first:
+        if month_of(file) < first:
             continue
         with await asyncio.to_thread(archived.open, file) as handle:
             rows = batches(handle)

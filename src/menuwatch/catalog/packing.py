@@ -178,6 +178,7 @@ async def _check_and_delete(
     except (OSError, ValueError) as error:  # the errors that Arrow raises
         raise NotPacked(f"{path} cannot be read back: {error}: nothing was moved") from error
     await conn.execute("ANALYZE packed_states")
+    await conn.execute(_q.keep_revisions)
     deleted = (await conn.execute(_q.delete_packed, span)).rowcount
     if deleted != written:
         raise NotPacked(f"{path} holds {written} states, of which {deleted} are as in the database: nothing was moved")

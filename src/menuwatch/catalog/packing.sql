@@ -24,6 +24,10 @@ CREATE TEMPORARY TABLE IF NOT EXISTS packed_states (LIKE product_history) ON COM
 -- name: read_back
 INSERT INTO packed_states SELECT * FROM jsonb_populate_recordset(NULL::product_history, %(rows)s::jsonb);
 
+-- name: keep_revisions
+-- For the rest of the transaction: states that are deleted stay what they were (db/…/15_catalog_history.sql).
+SELECT set_config('menuwatch.packing', 'on', true);
+
 -- name: delete_packed
 -- Deletes the states that the file holds, each only where it is equal in every value to the one in the file.
 DELETE FROM product_history s USING packed_states f

@@ -33,7 +33,7 @@ def publish(
     json: JsonOption = False,
 ) -> None:
     """Publish prices, menus, products and stores as a dataset of Parquet files with a description, a data dictionary and a DuckLake
-    catalogue. Packed history is included. Only files that changed are written; the new version appears when it is complete."""
+    catalogue. Packed history is included. Only what changed is read and written; the new version appears when it is complete."""
     if not title.strip():
         raise Refused("--title is empty: give the dataset a title")
     if licence is not None and not licence.strip():
@@ -63,7 +63,8 @@ def publish(
         return
     notice(
         f"Published version {done.version} to {done.destination}: {pluralize(sum(done.rows.values()), 'row')} in "
-        f"{pluralize(done.files, 'file')}, {size(done.bytes)}; wrote {pluralize(done.written, 'file')}, removed {done.removed}"
+        f"{pluralize(done.files, 'file')}, {size(done.bytes)}; read {pluralize(done.rows_read, 'row')}, wrote "
+        f"{pluralize(done.written, 'file')}, removed {done.removed}"
     )
     if not done.catalogue:
         notice(f"The DuckLake catalog was left out: it needs {ducklake.INSTALL}")

@@ -25,13 +25,16 @@ class DatasetTable:
     order: tuple[str, ...]
     monthly: bool = False
     """A file for each month and state; the first two columns are the month and the state. Else there is one file."""
+    lasting: bool = False
+    """Rows that last have a file for each state; its month is CURRENT."""
     texts: Mapping[str, str] = field(default_factory=dict)
     references: Mapping[str, str] = field(default_factory=dict)
     """Columns that hold the key of another table."""
 
 
 _MONTHLY = (Column("month", Kind.TEXT), Column("state", Kind.TEXT))
-_MONTH_TEXT = "Month in UTC, as 2026-03, of {}; each file holds one month of one state."
+CURRENT = "current"
+_FILE_TEXT = "Each file holds one month of one state."
 _PRODUCT = {"product_id": "products", "dispensary_id": "stores"}
 _MATCHED = {"canonical_product_id": "canonical_products", "brand_id": "brands", "location_id": "locations"}
 
@@ -76,8 +79,9 @@ DATASET: tuple[DatasetTable, ...] = (
         key=("product_id", "seen_from", "position"),
         order=("month", "state", "product_id", "seen_from", "position"),
         monthly=True,
+        lasting=True,
         texts={
-            "month": _MONTH_TEXT.format("seen_from"),
+            "month": f"Month in UTC, as 2026-03, of the crawl that saw it otherwise; {CURRENT} while it lasts. {_FILE_TEXT}",
             "position": "Place of the option on the menu, from 1; 0 for a product without options.",
             "option": "Size or package, as on the menu; null for a product without options.",
             "price_rec": "Price of the option for adults, before specials, in `stores.currency`; null if it has none.",
@@ -97,7 +101,7 @@ DATASET: tuple[DatasetTable, ...] = (
         key=("product_id", "changed_at"),
         order=("month", "state", "product_id", "changed_at"),
         monthly=True,
-        texts={"month": _MONTH_TEXT.format("changed_at")},
+        texts={"month": f"Month in UTC, as 2026-03, of changed_at. {_FILE_TEXT}"},
         references=_PRODUCT,
     ),
     DatasetTable(

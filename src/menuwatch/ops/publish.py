@@ -2,10 +2,12 @@
 
     data/price_history/NM/2026-03-<hash>.parquet   named after their content, never changed
     versions/7/datapackage.json, catalog.ducklake  every version, never changed
+    versions/7/sources.json                        what its files were made of
     DICTIONARY.md, catalog.ducklake                those of the current version
     datapackage.json                               replaced last: from here on the version is published
 
-A file whose content is as before is not written again. After a crash the current version is unchanged; what was left is used or
+What a file would be made of is compared with what it was made of (dataset_parts.py); where that is the same, it is not read again, and
+a file whose content is as before is not written again. After a crash the current version is unchanged; what was left is used or
 removed by the next publish. Files are removed once none of the last versions has them.
 """
 
@@ -13,21 +15,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import csv
-import hashlib
 import re
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, cast
-from urllib.parse import quote
+from typing import Any, cast
 
 import msgspec
-from psycopg import AsyncClientCursor
 
-from menuwatch.catalog import cold_storage
+from menuwatch.accounts import audit
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.errors import MenuwatchError, Refused
 from menuwatch.core.logging import get_logger
@@ -36,10 +34,10 @@ from menuwatch.db.pool import Connection
 from menuwatch.db.query import fetch_one, fetch_structs
 from menuwatch.exports import datapackage, ducklake
 from menuwatch.exports.datapackage import DataFile, Source
-from menuwatch.exports.dataset import DATASET, DatasetTable
+from menuwatch.exports.dataset import DATASET
 from menuwatch.exports.destination_folder import already_running, check_folder, lock_folder
-from menuwatch.exports.encoders import Parquet, expression
 from menuwatch.exports.tables import ExportTable, Format
+from menuwatch.ops.dataset_parts import Part, Progress, list_parts, write_empty, write_parts
 from menuwatch.ops.dictionary import list_views
 from menuwatch.ops.export import ExportRequest, read_snapshot
 from menuwatch.storage.base import Storage
@@ -52,19 +50,16 @@ _q = sql.load(__package__, "publish.sql")
 MANIFEST = "datapackage.json"
 CATALOGUE = "catalog.ducklake"
 DICTIONARY = "DICTIONARY.md"
+SOURCES = "sources.json"
 LOCK = ".publish.lock"
 MARKER = ".menuwatch-dataset"
 """Written before anything else into an empty destination: what is there is of the dataset."""
 _OURS = {"data", "versions", MANIFEST, CATALOGUE, DICTIONARY, LOCK, MARKER}
-_VERSION = re.compile(rf"versions/([0-9]+)/({MANIFEST}|{CATALOGUE}|{DICTIONARY})")
+_VERSION = re.compile(rf"versions/([0-9]+)/({MANIFEST}|{CATALOGUE}|{DICTIONARY}|{SOURCES})")
 _DATA = re.compile(rf"data/({'|'.join(table.name for table in DATASET)})/([^/]+/)?[^/.][^/]*-[0-9a-f]{{16}}\.parquet")
 _PARTIAL = re.compile(r"((data|versions)/(.+/)?)?\.[^/]+~[0-9a-f]{32}")
 """What a write to a disk leaves that did not end (`storage/local.py`)."""
-_HISTORY = {view.rpartition(".")[2] for view in cold_storage.VIEWS if view.startswith("analyst.")}
-_UNKNOWN = "unknown"
-"""Folder of stores whose state is not known."""
-Progress = Callable[[int], None]
-"""Called with how many rows more were read."""
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class NotPublished(MenuwatchError):
@@ -83,12 +78,13 @@ class Destination:
 
 
 class Published(msgspec.Struct, kw_only=True, frozen=True):
-    """Result. `changed`: there is a new version. `written` and `removed` count data files."""
+    """Result. `changed`: there is a new version. `written` and `removed` count data files, `rows_read` rows read from the database."""
 
     destination: str
     version: int
     changed: bool
     rows: dict[str, int]
+    rows_read: int
     files: int
     bytes: int
     written: int
@@ -171,47 +167,69 @@ async def _publish(
     storage = destination.storage
     before = await asyncio.to_thread(_manifest, storage)
     await asyncio.to_thread(_claim, storage, is_new=before is None)
+    known = await asyncio.to_thread(_known, storage, before)
     root = scratch / "dataset"
-    async with read_snapshot(conn, ExportRequest(what=ExportTable.STATES, fmt=Format.PARQUET), archived):
+    read = 0
+
+    def count(more: int) -> None:
+        nonlocal read
+        read += more
+        on_progress(more)
+
+    # Packed months are loaded once it is known which are needed.
+    request = ExportRequest(what=ExportTable.STATES, fmt=Format.PARQUET, since=_NEVER)
+    async with read_snapshot(conn, request, archived):
         views = {view.name: {c.name: c.meaning for c in view.columns} for view in await list_views(conn)}
-        sources = await fetch_structs(conn, Source, _q.provenance, {})
-        packed = await cold_storage.has_archived_views(conn)
-        files = {
-            table.name: await _write(conn, table, root, packed=packed, on_progress=on_progress) for table in DATASET
-        }
+        platforms = await fetch_structs(conn, Source, _q.provenance, {})
+        parts = await list_parts(conn, archived)
+        changed = [part for part in parts if part.source not in known.sources]
+        new = await write_parts(conn, archived, changed, root, on_progress=count)
+    sources: dict[str, str | None] = {}
+    files: dict[str, list[DataFile]] = {table.name: [] for table in DATASET}
+    for part in sorted(parts, key=_place):
+        file = new.get(part.source) or known.file(part.source)
+        sources[part.source] = None if file is None else file.path
+        if file is not None:
+            files[part.table.name].append(file)
+    for table in DATASET:
+        if not files[table.name]:
+            files[table.name].append(await write_empty(table, root))
     texts = datapackage.meanings(views)
     catalogue = ducklake.is_installed()
     last = 0 if before is None else int(before["menuwatch"]["version"])
     version = 1 + max([last, *await asyncio.to_thread(_versions, storage)])
     published = [*(before["menuwatch"]["versions"] if before else ()), version][-keep:]
     package = datapackage.description(
-        title=title, licence=licence, version=version, created=now, files=files, texts=texts, sources=sources,
+        title=title, licence=licence, version=version, created=now, files=files, texts=texts, sources=platforms,
         catalogue=CATALOGUE if catalogue else None, published=published,
     )  # fmt: skip
     everything = [file for table in files.values() for file in table]
+    written = [file for file in everything if known.sizes.get(file.path) != file.bytes]
+    for file in written:
+        with (root / file.path).open("rb") as content:
+            await asyncio.to_thread(storage.put, file.path, content)
     result = Published(
         destination=destination.name, version=version, changed=True,
-        rows={name: sum(file.rows for file in table) for name, table in files.items()},
-        files=len(everything), bytes=sum(file.bytes for file in everything), written=0, bytes_written=0, removed=0,
-        catalogue=catalogue,
+        rows={name: sum(file.rows for file in table) for name, table in files.items()}, rows_read=read,
+        files=len(everything), bytes=sum(file.bytes for file in everything), written=len(written),
+        bytes_written=sum(file.bytes for file in written), removed=0, catalogue=catalogue,
     )  # fmt: skip
     # After a crash the catalogue may be that of a version which was not published: then a new one is.
     if before is not None and version == last + 1 and _content(before) == _content(package):
+        if sources != known.sources:
+            await asyncio.to_thread(storage.put, f"versions/{last}/{SOURCES}", msgspec.json.encode(sources))
         removed = await asyncio.to_thread(_clean, storage, before["menuwatch"]["versions"][0])
         return msgspec.structs.replace(result, version=last, changed=False, removed=removed)
-    new = [file for file in everything if not await asyncio.to_thread(_is_there, storage, file)]
-    for file in new:
-        with (root / file.path).open("rb") as content:
-            await asyncio.to_thread(storage.put, file.path, content)
     tops = {DICTIONARY: datapackage.dictionary(title, licence, texts).encode()}
     if catalogue:
         out = scratch / CATALOGUE
+        await asyncio.to_thread(_copy_footers, storage, everything, root)
         await asyncio.to_thread(
             ducklake.write_catalogue, out, root, destination.data_path, files, texts, scratch / "extensions"
         )
         tops[CATALOGUE] = await asyncio.to_thread(out.read_bytes)
     manifest = msgspec.json.format(msgspec.json.encode(package), indent=1)
-    for name, content_of in {**tops, MANIFEST: manifest}.items():
+    for name, content_of in {**tops, SOURCES: msgspec.json.encode(sources), MANIFEST: manifest}.items():
         await asyncio.to_thread(storage.put, f"versions/{version}/{name}", content_of)
     if await asyncio.to_thread(_manifest, storage) != before:
         raise Refused(f"{destination.name} was published by another program in the meantime: run the command again")
@@ -224,10 +242,62 @@ async def _publish(
         removed = await asyncio.to_thread(_clean, storage, published[0])
     except OSError:  # the version is published; the next run cleans up
         log.warning("old files not removed", action="dataset_not_cleaned", version=version, exc_info=True)
-    log.info("dataset published", action="dataset_published", version=version, files=len(new), removed=removed)
-    return msgspec.structs.replace(
-        result, written=len(new), bytes_written=sum(file.bytes for file in new), removed=removed
-    )
+    await audit.record(
+        conn, "dataset_published", None, destination=destination.name, version=version, rows=sum(result.rows.values()),
+        rows_read=read, files=len(everything), files_written=len(written), files_removed=removed, bytes=result.bytes,
+    )  # fmt: skip
+    return msgspec.structs.replace(result, removed=removed)
+
+
+def _place(part: Part) -> tuple[str, str]:
+    return part.month, part.state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What the current version was made of. `sources`: the path of the file that each fingerprint gave, None if there were no rows;
+    `files`: those of the version; `sizes`: of every file that is there, also of other versions."""
+
+    sources: Mapping[str, str | None]
+    files: Mapping[str, DataFile]
+    sizes: Mapping[str, int]
+
+    def file(self, source: str) -> DataFile | None:
+        path = self.sources.get(source)
+        return None if path is None else self.files[path]
+
+
+def _known(storage: Storage, before: Mapping[str, Any] | None) -> _Known:
+    sizes = {entry.path: entry.size for entry in storage.walk("data")}
+    files: dict[str, DataFile] = {}
+    sources: dict[str, str | None] = {}
+    if before is not None:
+        listed = [file for resource in before["resources"] for file in resource["files"]]
+        files = {file.path: file for file in msgspec.convert(listed, list[DataFile])}
+        # Without it, as after a release that wrote none, everything is read.
+        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError, msgspec.ValidationError):
+            found = storage.get(f"versions/{before['menuwatch']['version']}/{SOURCES}")
+            sources = msgspec.json.decode(found, type=dict[str, str | None])
+    there = {path for path, file in files.items() if sizes.get(path) == file.bytes}
+    sources = {source: path for source, path in sources.items() if path is None or path in there}
+    return _Known(sources=sources, files=files, sizes=sizes)
+
+
+def _copy_footers(storage: Storage, files: Sequence[DataFile], root: Path) -> None:
+    """Puts stand-ins for files that are published already below `root`: of their size, with their footers, which is what the catalogue
+    reads of them, and holes for the rest."""
+    for file in files:
+        path = root / file.path
+        if path.exists():
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with storage.open(file.path) as source, path.open("wb") as copy:
+            source.seek(file.bytes - 8)
+            size = 8 + int.from_bytes(source.read(4), "little")
+            source.seek(file.bytes - size)
+            copy.write(b"PAR1")
+            copy.seek(file.bytes - size)
+            copy.write(source.read(size))
 
 
 def _manifest(storage: Storage) -> dict[str, Any] | None:
@@ -264,11 +334,6 @@ def _versions(storage: Storage) -> list[int]:
     return sorted({int(found[1]) for entry in storage.walk("versions") if (found := _VERSION.fullmatch(entry.path))})
 
 
-def _is_there(storage: Storage, file: DataFile) -> bool:
-    entry = storage.stat(file.path)
-    return entry is not None and entry.size == file.bytes
-
-
 def _clean(storage: Storage, oldest: int) -> int:
     """Removes versions before `oldest`, what interrupted writes left, and the data files that no other version has; returns how many
     of these. Touches nothing that is not named as a publish names it."""
@@ -290,84 +355,3 @@ def _clean(storage: Storage, oldest: int) -> int:
     unused = [path for path in data if path not in kept]
     storage.remove_all(unused)
     return len(unused)
-
-
-async def _write(
-    conn: Connection, table: DatasetTable, root: Path, *, packed: bool, on_progress: Progress
-) -> list[DataFile]:
-    """Writes the files of a table below `root`."""
-    inner: str = _q[table.name]
-    if packed and table.view in _HISTORY:  # the views that `read_snapshot` made of the same names
-        inner = inner.replace("FROM analyst.", "FROM pg_temp.")
-    columns = ", ".join(expression(column, Format.PARQUET) for column in table.columns)
-    order = ", ".join(f"x.{name}" for name in table.order)
-    query = f"COPY (SELECT {columns} FROM ({inner}) x ORDER BY {order}) TO STDOUT (FORMAT csv)"  # noqa: S608  # names of our own
-    files: list[DataFile] = []
-    part: _Part | None = None
-    async with AsyncClientCursor(conn) as cursor, cursor.copy(query) as copy:
-        async for row in copy:
-            line = bytes(row)
-            if part is None or (table.monthly and not line.startswith(part.prefix)):
-                month, state = _part_of(line) if table.monthly else ("", "")
-                if part is None or (month, state) != (part.month, part.state):
-                    if part is not None:
-                        files.append(await asyncio.to_thread(part.finish))
-                    part = await asyncio.to_thread(_Part, table, root, month, state)
-                part.prefix = _prefix(month, state)
-            part.lines.append(line)
-            if len(part.lines) == Parquet.batch:
-                on_progress(len(part.lines))
-                await asyncio.to_thread(part.flush)
-    if part is None:
-        part = _Part(table, root, "empty" if table.monthly else "", "")
-    on_progress(len(part.lines))
-    files.append(await asyncio.to_thread(part.finish))
-    return files
-
-
-def _part_of(line: bytes) -> tuple[str, str]:
-    month, state = next(csv.reader([line.decode()]))[:2]
-    return month, state
-
-
-def _prefix(month: str, state: str) -> bytes:
-    """How the lines of a part begin; lines that are quoted begin otherwise, and are read by `_part_of`."""
-    return f"{month},{state},".encode()
-
-
-class _Part:
-    """One file that is being written."""
-
-    def __init__(self, table: DatasetTable, root: Path, month: str, state: str) -> None:
-        self.month, self.state = month, state
-        self.prefix = b""
-        self.lines: list[bytes] = []
-        self._rows = 0
-        self._root = root
-        self._folder = f"data/{table.name}"
-        if table.monthly and month != "empty":
-            self._folder += "/" + (quote(state, safe=" ") or _UNKNOWN)
-        (root / self._folder).mkdir(parents=True, exist_ok=True)
-        self._path = root / self._folder / f"{month or 'all'}.part"
-        self._file: IO[bytes] = self._path.open("xb")
-        self._encoder = Parquet(table.columns)
-        self._file.write(self._encoder.begin())
-
-    def flush(self) -> None:
-        """Encodes the lines."""
-        if self.lines:
-            self._file.write(self._encoder.lines(self.lines))
-            self._rows += len(self.lines)
-            self.lines = []
-
-    def finish(self) -> DataFile:
-        """Ends the file and names it after its content."""
-        self.flush()
-        self._file.write(self._encoder.end())
-        self._file.close()
-        with self._path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        name = f"{self._folder}/{self._path.stem}-{digest[:16]}.parquet"
-        self._path.rename(self._root / name)
-        size = (self._root / name).stat().st_size
-        return DataFile(path=name, rows=self._rows, bytes=size, hash=f"sha256:{digest}")

@@ -88,10 +88,117 @@ BEGIN
   DELETE FROM product_history s WHERE s.dispensary_id = OLD.id;
   DELETE FROM product_detail_history h USING catalog_products p WHERE p.dispensary_id = OLD.id AND h.product_id = p.id;
   DELETE FROM catalog_products p WHERE p.dispensary_id = OLD.id;
+  DELETE FROM history_revisions r WHERE r.dispensary_id = OLD.id;
   RETURN NULL;
 END $$;
 
 CREATE TRIGGER dispensaries_removed AFTER DELETE ON dispensaries FOR EACH ROW EXECUTE FUNCTION remove_catalog_of_store();
+
+-- Whether products and history of a store are as they were at an earlier reading: they are if the revisions are. A month has the states
+-- that ended in it (UTC) and the changes between them and those that followed; `infinity` is what is now, `-infinity` all of the store.
+-- Every write gives a revision that no other transaction gives, so equal revisions mean equal rows whatever happens to the database
+-- (docs/decisions/0028-open-dataset.md). One of a store's writers has its row in `dispensaries`: they do not meet here.
+CREATE TABLE history_revisions (
+  dispensary_id            integer NOT NULL,
+  month                    date NOT NULL,
+  revision                 uuid NOT NULL,
+  PRIMARY KEY (dispensary_id, month)
+) WITH (fillfactor = 50);
+
+CREATE FUNCTION utc_month(instant timestamptz) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT date_trunc('month', instant AT TIME ZONE 'UTC')::date
+$$;
+
+CREATE FUNCTION transaction_revision() RETURNS uuid LANGUAGE plpgsql AS $$
+DECLARE
+  own text := current_setting('menuwatch.revision', true);
+BEGIN
+  IF coalesce(own, '') = '' THEN own := set_config('menuwatch.revision', gen_random_uuid()::text, true); END IF;
+  RETURN own::uuid;
+END $$;
+
+CREATE FUNCTION revise_history(stores integer[], months date[]) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO history_revisions AS r (dispensary_id, month, revision)
+  SELECT DISTINCT w.store, w.month, transaction_revision() FROM unnest(stores, months) w(store, month)
+   WHERE w.store > 0 ORDER BY 1, 2  -- a rebuild sets products aside under the negative number
+      ON CONFLICT (dispensary_id, month) DO UPDATE SET revision = excluded.revision WHERE r.revision <> excluded.revision
+$$;
+
+-- A state that ended changes its month. One that is removed or altered also changes what the state before it was followed by. One that is added
+-- does not: it was the present state until then, with the same values, or the state before it is new as well.
+CREATE FUNCTION revise_by_history() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    PERFORM revise_history(array_agg(x.store), array_agg(x.month)) FROM (
+      SELECT DISTINCT w.dispensary_id, m FROM written w CROSS JOIN unnest(ARRAY[utc_month(w.ended_at), 'infinity']) m) x(store, month);
+  ELSIF TG_OP = 'DELETE' THEN
+    PERFORM revise_history(array_agg(x.store), array_agg(x.month)) FROM (
+      SELECT DISTINCT w.dispensary_id, m FROM removed w CROSS JOIN unnest(ARRAY[utc_month(w.ended_at), utc_month(w.seen_from), 'infinity']) m) x(store, month);
+  ELSE
+    PERFORM revise_history(array_agg(x.store), array_agg(x.month)) FROM (
+      SELECT DISTINCT w.dispensary_id, m FROM (TABLE removed UNION ALL TABLE written) w
+       CROSS JOIN unnest(ARRAY[utc_month(w.ended_at), utc_month(w.seen_from), 'infinity']) m) x(store, month);
+  END IF;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER product_history_revised_by_insert AFTER INSERT ON product_history REFERENCING NEW TABLE AS written
+  FOR EACH STATEMENT EXECUTE FUNCTION revise_by_history();
+CREATE TRIGGER product_history_revised_by_update AFTER UPDATE ON product_history REFERENCING OLD TABLE AS removed NEW TABLE AS written
+  FOR EACH STATEMENT EXECUTE FUNCTION revise_by_history();
+-- What is packed is not changed, only stored elsewhere.
+CREATE TRIGGER product_history_revised_by_delete AFTER DELETE ON product_history REFERENCING OLD TABLE AS removed
+  FOR EACH STATEMENT WHEN (current_setting('menuwatch.packing', true) IS DISTINCT FROM 'on') EXECUTE FUNCTION revise_by_history();
+
+CREATE FUNCTION revise_by_products() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    PERFORM revise_history(array_agg(x.store), array_agg('infinity'::date)) FROM (SELECT DISTINCT w.dispensary_id FROM written w) x(store);
+  ELSE
+    PERFORM revise_history(array_agg(x.store), array_agg(x.month)) FROM (
+      SELECT DISTINCT w.dispensary_id, m FROM removed w CROSS JOIN unnest('{-infinity,infinity}'::date[]) m) x(store, month);
+  END IF;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER catalog_products_revised_by_insert AFTER INSERT ON catalog_products REFERENCING NEW TABLE AS written
+  FOR EACH STATEMENT EXECUTE FUNCTION revise_by_products();
+CREATE TRIGGER catalog_products_revised_by_delete AFTER DELETE ON catalog_products REFERENCING OLD TABLE AS removed
+  FOR EACH STATEMENT EXECUTE FUNCTION revise_by_products();
+
+-- A product that changed within its state, or went back to an earlier one. When its next state begins, the one that ended is added to the
+-- history, which is noted there.
+CREATE FUNCTION revise_by_product() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF (OLD.id, OLD.dispensary_id) <> (NEW.id, NEW.dispensary_id) THEN
+    PERFORM revise_history(ARRAY[OLD.dispensary_id, OLD.dispensary_id, NEW.dispensary_id, NEW.dispensary_id],
+                           '{-infinity,infinity,-infinity,infinity}');
+  ELSE
+    IF current_setting('menuwatch.revised_store', true) IS DISTINCT FROM NEW.dispensary_id::text THEN  -- once for each transaction and store
+      PERFORM revise_history(ARRAY[NEW.dispensary_id], '{infinity}');
+      PERFORM set_config('menuwatch.revised_store', NEW.dispensary_id::text, true);
+    END IF;
+    IF (OLD.state_from, OLD.present, OLD.stock_status, OLD.quantity, OLD.price_rec, OLD.price_rec_special, OLD.price_med, OLD.price_med_special)
+       IS DISTINCT FROM
+       (NEW.state_from, NEW.present, NEW.stock_status, NEW.quantity, NEW.price_rec, NEW.price_rec_special, NEW.price_med, NEW.price_med_special)
+       OR (OLD.variants <> NEW.variants AND (option_prices(OLD.variants), option_stock(OLD.variants))
+                                            <> (option_prices(NEW.variants), option_stock(NEW.variants))) THEN
+      PERFORM revise_history(ARRAY[NEW.dispensary_id, NEW.dispensary_id], ARRAY[utc_month(OLD.state_from), utc_month(NEW.state_from)]);
+    END IF;
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- All columns but `local_image_path`, which is written without the store's row and not published.
+CREATE TRIGGER catalog_products_revised_by_update AFTER UPDATE OF
+  id, dispensary_id, provider, provider_product_id, content_hash, consecutive_misses, first_seen_at, last_seen_at, state_from, state_seen_to,
+  present, changed_at, name_raw, name, brand_name_raw, brand_name, category, subcategory, strain_type, category_canon, subcategory_canon,
+  strain_canon, status_raw, price_rec, price_rec_special, price_med, price_med_special, stock_status, is_in_stock, quantity, quantity_capped,
+  thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, variants, cannabinoids, terpenes, batch, quantity_sold, details_from, specials, image_url,
+  images, description, platform_created_at, platform_updated_at, extra
+  ON catalog_products FOR EACH ROW
+  WHEN ((NEW.state_from <= OLD.state_from OR NEW.id <> OLD.id OR NEW.dispensary_id <> OLD.dispensary_id) AND OLD.* IS DISTINCT FROM NEW.*)
+  EXECUTE FUNCTION revise_by_product();
 
 -- `prices` and `stock` of a state, as they follow from a product's options.
 CREATE FUNCTION option_prices(variants jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
