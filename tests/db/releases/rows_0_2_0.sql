@@ -32,11 +32,11 @@ INSERT INTO public.analytics_distribution_stats VALUES
 INSERT INTO public.analytics_out_product_stats VALUES
 	(1, 1, 1, 1, NULL, NULL, NULL, 1, 1.5, 1.5, 1.5, 1.5);
 INSERT INTO public.analytics_price_stats VALUES
-	(1, 1, false, NULL, NULL, 1, 1, 1, 1, 1, NULL, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, 1, 1, 1, 1, 1, 1, NULL);
+	(1, 1, false, NULL, 'x', NULL, 1, 1, 1, 1, 1, NULL, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, 1, 1, 1, 1, 1, 1, NULL);
 INSERT INTO public.analytics_runs OVERRIDING SYSTEM VALUE VALUES
 	(1, 'done', '2026-11-01 00:00:00+00', '2026-11-01 06:00:00+00', '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00', NULL, '[]', NULL);
 INSERT INTO public.analytics_shrinkflation_stats VALUES
-	(1, 1, 1, NULL, NULL, NULL, NULL, 1, 'g', 'x', 'x', 1, 1, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00', NULL, NULL, 1, 1);
+	(1, 1, 1, NULL, NULL, NULL, NULL, 'x', 1, 'g', 'x', 'x', 1, 1, '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00', NULL, NULL, 1, 1);
 INSERT INTO public.analytics_special_group_stats VALUES
 	(1, 1, 'store', false, NULL, NULL, NULL, NULL, NULL, 1, 1, 1, 1, 1, NULL, NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.analytics_special_stats VALUES
@@ -102,6 +102,8 @@ INSERT INTO public.fetch_totals VALUES
 	('x', 'x', 1, 1, 1, 1.5, 1.5);
 INSERT INTO public.gone_options VALUES
 	(1, 'x', NULL, '2026-11-01 00:00:00+00');
+INSERT INTO public.history_revisions VALUES
+	(1, '2026-11-01', '00000000-0000-4000-8000-000000000001');
 INSERT INTO public.host_events OVERRIDING SYSTEM VALUE VALUES
 	(1, 'x', 'changed', 'x', NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.hosts VALUES
@@ -419,6 +421,8 @@ ALTER TABLE ONLY public.fetch_totals
     ADD CONSTRAINT fetch_totals_pkey PRIMARY KEY (host, verdict);
 ALTER TABLE ONLY public.gone_options
     ADD CONSTRAINT gone_options_pkey PRIMARY KEY (product_id, option);
+ALTER TABLE ONLY public.history_revisions
+    ADD CONSTRAINT history_revisions_pkey PRIMARY KEY (dispensary_id, month);
 ALTER TABLE ONLY public.host_events
     ADD CONSTRAINT host_events_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY public.hosts
@@ -855,10 +859,16 @@ CREATE TRIGGER canonical_products_changed AFTER UPDATE ON public.canonical_produ
 CREATE TRIGGER catalog_products_names AFTER INSERT ON public.catalog_products REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION public.note_names();
 CREATE TRIGGER catalog_products_removed AFTER DELETE ON public.catalog_products REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION public.remove_image_references();
 CREATE TRIGGER catalog_products_renamed AFTER UPDATE OF name ON public.catalog_products FOR EACH ROW WHEN ((old.name IS DISTINCT FROM new.name)) EXECUTE FUNCTION public.note_name();
+CREATE TRIGGER catalog_products_revised_by_delete AFTER DELETE ON public.catalog_products REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION public.revise_by_products();
+CREATE TRIGGER catalog_products_revised_by_insert AFTER INSERT ON public.catalog_products REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION public.revise_by_products();
+CREATE TRIGGER catalog_products_revised_by_update AFTER UPDATE OF id, dispensary_id, provider, provider_product_id, content_hash, consecutive_misses, first_seen_at, last_seen_at, state_from, state_seen_to, present, changed_at, name_raw, name, brand_name_raw, brand_name, category, subcategory, strain_type, category_canon, subcategory_canon, strain_canon, status_raw, price_rec, price_rec_special, price_med, price_med_special, stock_status, is_in_stock, quantity, quantity_capped, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, variants, cannabinoids, terpenes, batch, quantity_sold, details_from, specials, image_url, images, description, platform_created_at, platform_updated_at, extra ON public.catalog_products FOR EACH ROW WHEN ((((new.state_from <= old.state_from) OR (new.id <> old.id) OR (new.dispensary_id <> old.dispensary_id)) AND (old.* IS DISTINCT FROM new.*))) EXECUTE FUNCTION public.revise_by_product();
 CREATE TRIGGER crawl_queue_insert BEFORE INSERT ON public.crawl_queue FOR EACH ROW WHEN ((new.next_attempt_at IS NULL)) EXECUTE FUNCTION public.crawl_queue_insert();
 CREATE TRIGGER crawl_queue_refused BEFORE UPDATE OF status, next_attempt_at ON public.crawl_queue FOR EACH ROW WHEN ((((new.status = 'submitted'::text) <> (new.deadline_at IS NOT NULL)) OR (new.next_attempt_at IS NULL) OR ((new.status = ANY (ARRAY['completed'::text, 'failed'::text])) <> (new.completed_at IS NOT NULL)))) EXECUTE FUNCTION public.refuse_crawl_update();
 CREATE TRIGGER dispensaries_complete BEFORE INSERT OR UPDATE OF last_crawled_at, last_crawl_at ON public.dispensaries FOR EACH ROW EXECUTE FUNCTION public.complete_store();
 CREATE TRIGGER dispensaries_removed AFTER DELETE ON public.dispensaries FOR EACH ROW EXECUTE FUNCTION public.remove_catalog_of_store();
+CREATE TRIGGER product_history_revised_by_delete AFTER DELETE ON public.product_history REFERENCING OLD TABLE AS removed FOR EACH STATEMENT WHEN ((current_setting('menuwatch.packing'::text, true) IS DISTINCT FROM 'on'::text)) EXECUTE FUNCTION public.revise_by_history();
+CREATE TRIGGER product_history_revised_by_insert AFTER INSERT ON public.product_history REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION public.revise_by_history();
+CREATE TRIGGER product_history_revised_by_update AFTER UPDATE ON public.product_history REFERENCING OLD TABLE AS removed NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION public.revise_by_history();
 CREATE TRIGGER product_matches_made AFTER INSERT ON public.product_matches REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_matches();
 CREATE TRIGGER product_matches_moved AFTER UPDATE ON public.product_matches REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION public.note_matches();
 CREATE TRIGGER store_crawls_fed AFTER INSERT ON public.store_crawls FOR EACH ROW EXECUTE FUNCTION public.feed_crawl();

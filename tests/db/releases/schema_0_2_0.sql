@@ -1401,6 +1401,7 @@ BEGIN
   DELETE FROM product_history s WHERE s.dispensary_id = OLD.id;
   DELETE FROM product_detail_history h USING catalog_products p WHERE p.dispensary_id = OLD.id AND h.product_id = p.id;
   DELETE FROM catalog_products p WHERE p.dispensary_id = OLD.id;
+  DELETE FROM history_revisions r WHERE r.dispensary_id = OLD.id;
   RETURN NULL;
 END $$;
 CREATE FUNCTION public.remove_image_references() RETURNS trigger
@@ -1541,6 +1542,65 @@ BEGIN
   PERFORM pg_notify('menuwatch_tasks', '');
   RETURN n;
 END $$;
+CREATE FUNCTION public.revise_by_history() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    PERFORM revise_history(array_agg(x.store), array_agg(x.month)) FROM (
+      SELECT DISTINCT w.dispensary_id, m FROM written w CROSS JOIN unnest(ARRAY[utc_month(w.ended_at), 'infinity']) m) x(store, month);
+  ELSIF TG_OP = 'DELETE' THEN
+    PERFORM revise_history(array_agg(x.store), array_agg(x.month)) FROM (
+      SELECT DISTINCT w.dispensary_id, m FROM removed w CROSS JOIN unnest(ARRAY[utc_month(w.ended_at), utc_month(w.seen_from), 'infinity']) m) x(store, month);
+  ELSE
+    PERFORM revise_history(array_agg(x.store), array_agg(x.month)) FROM (
+      SELECT DISTINCT w.dispensary_id, m FROM (TABLE removed UNION ALL TABLE written) w
+       CROSS JOIN unnest(ARRAY[utc_month(w.ended_at), utc_month(w.seen_from), 'infinity']) m) x(store, month);
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE FUNCTION public.revise_by_product() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF (OLD.id, OLD.dispensary_id) <> (NEW.id, NEW.dispensary_id) THEN
+    PERFORM revise_history(ARRAY[OLD.dispensary_id, OLD.dispensary_id, NEW.dispensary_id, NEW.dispensary_id],
+                           '{-infinity,infinity,-infinity,infinity}');
+  ELSE
+    IF current_setting('menuwatch.revised_store', true) IS DISTINCT FROM NEW.dispensary_id::text THEN  -- once for each transaction and store
+      PERFORM revise_history(ARRAY[NEW.dispensary_id], '{infinity}');
+      PERFORM set_config('menuwatch.revised_store', NEW.dispensary_id::text, true);
+    END IF;
+    IF (OLD.state_from, OLD.present, OLD.stock_status, OLD.quantity, OLD.price_rec, OLD.price_rec_special, OLD.price_med, OLD.price_med_special)
+       IS DISTINCT FROM
+       (NEW.state_from, NEW.present, NEW.stock_status, NEW.quantity, NEW.price_rec, NEW.price_rec_special, NEW.price_med, NEW.price_med_special)
+       OR (OLD.variants <> NEW.variants AND (option_prices(OLD.variants), option_stock(OLD.variants))
+                                            <> (option_prices(NEW.variants), option_stock(NEW.variants))) THEN
+      PERFORM revise_history(ARRAY[NEW.dispensary_id, NEW.dispensary_id], ARRAY[utc_month(OLD.state_from), utc_month(NEW.state_from)]);
+    END IF;
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE FUNCTION public.revise_by_products() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    PERFORM revise_history(array_agg(x.store), array_agg('infinity'::date)) FROM (SELECT DISTINCT w.dispensary_id FROM written w) x(store);
+  ELSE
+    PERFORM revise_history(array_agg(x.store), array_agg(x.month)) FROM (
+      SELECT DISTINCT w.dispensary_id, m FROM removed w CROSS JOIN unnest('{-infinity,infinity}'::date[]) m) x(store, month);
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE FUNCTION public.revise_history(stores integer[], months date[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+  INSERT INTO history_revisions AS r (dispensary_id, month, revision)
+  SELECT DISTINCT w.store, w.month, transaction_revision() FROM unnest(stores, months) w(store, month)
+   WHERE w.store > 0 ORDER BY 1, 2  -- a rebuild sets products aside under the negative number
+      ON CONFLICT (dispensary_id, month) DO UPDATE SET revision = excluded.revision WHERE r.revision <> excluded.revision
+$$;
 CREATE FUNCTION public.size_key(weight_g double precision, content_mg numeric, pieces integer, option text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
@@ -1884,6 +1944,15 @@ BEGIN
   NEW.role := (task_roles(ARRAY[NEW.role]))[1];
   RETURN NEW;
 END $$;
+CREATE FUNCTION public.transaction_revision() RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+  own text := current_setting('menuwatch.revision', true);
+BEGIN
+  IF coalesce(own, '') = '' THEN own := set_config('menuwatch.revision', gen_random_uuid()::text, true); END IF;
+  RETURN own::uuid;
+END $$;
 CREATE FUNCTION public.trigrams(name text) RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
@@ -1916,6 +1985,11 @@ BEGIN
   END LOOP;
   RETURN mended;
 END $$;
+CREATE FUNCTION public.utc_month(instant timestamp with time zone) RETURNS date
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+  SELECT date_trunc('month', instant AT TIME ZONE 'UTC')::date
+$$;
 CREATE FUNCTION public.worker_alive(status text, last_heartbeat_at timestamp with time zone) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -3572,6 +3646,7 @@ CREATE TABLE public.analytics_price_stats (
     place integer NOT NULL,
     all_states boolean NOT NULL,
     state text,
+    currency text NOT NULL,
     category text,
     products integer NOT NULL,
     options integer NOT NULL,
@@ -3601,6 +3676,7 @@ CREATE VIEW public.analytics_price_per_gram AS
     f.place,
     f.all_states,
     f.state,
+    f.currency,
     f.category,
     f.products,
     f.options,
@@ -3631,6 +3707,7 @@ CREATE VIEW analyst.report_price_per_gram AS
     place,
     all_states,
     state,
+    currency,
     category,
     products,
     options,
@@ -3662,6 +3739,7 @@ CREATE TABLE public.analytics_shrinkflation_stats (
     category text,
     dispensary_id integer,
     state text,
+    currency text NOT NULL,
     stores integer NOT NULL,
     unit text NOT NULL,
     larger text NOT NULL,
@@ -3685,6 +3763,7 @@ CREATE VIEW public.analytics_shrinkflation AS
     f.category,
     f.dispensary_id,
     f.state,
+    f.currency,
     f.stores,
     f.unit,
     f.larger,
@@ -3708,6 +3787,7 @@ CREATE VIEW analyst.report_shrinkflation AS
     category,
     dispensary_id,
     state,
+    currency,
     stores,
     unit,
     larger,
@@ -3823,7 +3903,8 @@ CREATE VIEW public.analytics_specials AS
     f.began_at,
     f.observed_from,
     f.regular_until,
-    f.checked_at
+    f.checked_at,
+    public.currency_of(f.state) AS currency
    FROM (public.analytics_run r
      JOIN public.analytics_special_stats f ON ((f.run_id = r.id)));
 CREATE VIEW analyst.report_specials AS
@@ -3846,7 +3927,8 @@ CREATE VIEW analyst.report_specials AS
     began_at,
     observed_from,
     regular_until,
-    checked_at
+    checked_at,
+    currency
    FROM public.analytics_specials;
 CREATE TABLE public.analytics_store_stats (
     run_id bigint NOT NULL,
@@ -4654,6 +4736,12 @@ CREATE TABLE public.gone_options (
     regular numeric,
     seen_to timestamp with time zone NOT NULL
 );
+CREATE TABLE public.history_revisions (
+    dispensary_id integer NOT NULL,
+    month date NOT NULL,
+    revision uuid NOT NULL
+)
+WITH (fillfactor='50');
 CREATE TABLE public.host_events (
     id bigint NOT NULL,
     host text NOT NULL,
