@@ -40,13 +40,16 @@ def _demo(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         # What it says at its end is read, or it waits for somebody who reads it.
         reader = threading.Thread(target=_drain, args=(ours,), daemon=True)
         reader.start()
+        stopped = True
         try:
             process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
+            stopped = False
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         reader.join(10)
         os.close(ours)
+        assert stopped, "the demo did not stop within a minute of Ctrl-C"
 
 
 def _drain(terminal: int) -> None:
