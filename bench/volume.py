@@ -349,6 +349,7 @@ async def measure(
         f"publish: {sum(published.rows.values()):,} rows in {seconds:.1f} s; history: {published.rows['price_history']:,} rows, "
         f"{len(files)} files, {dataset / 1e6:,.1f} MB"
     )
+    past = await (await conn.execute(f"SELECT count(*) FROM {HISTORY}")).fetchone()
     unchanged = await publish(conn, folder)
     assert not unchanged[0].rows_read, unchanged
     for number, (store_id,) in enumerate(
@@ -362,7 +363,6 @@ async def measure(
         f"published again: {unchanged[1]:.1f} s; after one more crawl: {later[1]:.1f} s, {later[0].rows_read:,} rows read, "
         f"{later[0].written} of {later[0].files} files written"
     )
-    past = await (await conn.execute(f"SELECT count(*) FROM {HISTORY}")).fetchone()
     version = await (await conn.execute("SHOW server_version")).fetchone()
     growth = [crawls[0].relative(0.75, 1.0) / crawls[0].relative(0.0, 0.25)]
     if len(crawls) > 2:

@@ -21,9 +21,10 @@ INITIALIZE = {
 
 
 @contextmanager
-def _command(url: str, home: Path) -> Iterator[subprocess.Popen[str]]:
+def _command(url: str, home: Path, *signals: str) -> Iterator[subprocess.Popen[str]]:
+    """`signals` are options of `env`: the tests may run with signals ignored."""
     env = {**os.environ, "DATABASE_URL": url, "MENUWATCH_HOME": str(home)}
-    program = [str(Path(sys.executable).with_name("menuwatch")), "mcp"]
+    program = ["env", *(signals or ["--default-signal"]), str(Path(sys.executable).with_name("menuwatch")), "mcp"]
     with subprocess.Popen(
         program, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -49,6 +50,17 @@ def test_a_signal_ends_it_while_the_client_is_there(database_url: str, tmp_path:
         assert process.wait(20) == 130
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
+
+
+def test_it_can_be_ended_where_interrupts_are_ignored(database_url: str, tmp_path: Path) -> None:
+    """Shells ignore them for commands that a script starts in the background, and `nohup` ignores hang-ups."""
+    with _command(database_url, tmp_path, "--ignore-signal=INT", "--ignore-signal=HUP") as process:
+        _ask(process, INITIALIZE)
+        for number in (signal.SIGINT, signal.SIGHUP):
+            process.send_signal(number)
+            assert _ask(process, {"jsonrpc": "2.0", "id": 2, "method": "ping"})["id"] == 2
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 130
 
 
 def test_it_ends_when_the_client_closes_its_input(database_url: str, tmp_path: Path) -> None:

@@ -217,8 +217,8 @@ def show_fault(error: Exception) -> None:
 def main() -> None:
     """Entry point. Exit codes: 0 done, 1 it ran and something failed, 2 refused, 130 interrupted."""
     for number in (signal.SIGTERM, signal.SIGHUP):
-        # As Ctrl-C: everything is stopped again, the embedded database too. Server and worker stop gracefully.
-        signal.signal(number, lambda *_: signal.raise_signal(signal.SIGINT))
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` sets SIGHUP
+            signal.signal(number, _interrupt)
     completion.get_completion_inspect_parameters()  # registers the shells
     arguments = _typed(os.environ) or sys.argv[1:]
     if not _SERVICES.intersection(arguments[:1]):
@@ -236,6 +236,14 @@ def main() -> None:
     except Exception as error:
         _show_failure(error)
         sys.exit(1)
+
+
+def _interrupt(*_: object) -> None:
+    """As Ctrl-C: everything is stopped again, the embedded database too. Server and worker stop gracefully."""
+    # A shell script ignores interrupts for commands that it starts with `&`.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
 
 
 def _typed(env: Mapping[str, str]) -> list[str]:
