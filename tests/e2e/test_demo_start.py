@@ -37,7 +37,7 @@ def _demo(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         yield process, ours
     finally:
         process.send_signal(signal.SIGINT)
-        # What it says at its end is read, or it waits for somebody who reads it.
+        # The demo blocks once the buffer of the terminal is full.
         reader = threading.Thread(target=_drain, args=(ours,), daemon=True)
         reader.start()
         stopped = True
@@ -53,7 +53,7 @@ def _demo(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
 
 
 def _drain(terminal: int) -> None:
-    # A terminal that nobody writes to any more reads as an error.
+    # Reading a closed terminal raises OSError.
     with contextlib.suppress(OSError):
         while os.read(terminal, 65_536):
             pass

@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from menuwatch.config.settings import Settings
 from menuwatch.web.page_cache import PageCache, share
+from menuwatch.web.request_middleware import Observe, Traffic
 from tests.api.shop import item
 from tests.site.shop_pages import Front
 
@@ -27,6 +28,7 @@ class Pages:
     def __init__(self, *, megabytes: int = 1, size: int = 0) -> None:
         self.now = 1_000.0
         self.rendered = 0
+        self.takes = 0.0
         self.fails = False
         self.size = size
         self.results = Counter("pages", "", ("result",), registry=CollectorRegistry())
@@ -39,10 +41,12 @@ class Pages:
             results=self.results,
             clock=lambda: self.now,
         )
+        app.add_middleware(Observe, traffic=Traffic(), on_fault=lambda _request: Response(status_code=500))
         self.http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://menus.example")
 
     async def _page(self, request: Request) -> Response:
         self.rendered += 1
+        self.now += self.takes
         if self.fails:
             raise RuntimeError("a page that breaks")
         if request.url.path != "/own":
@@ -70,6 +74,20 @@ async def test_a_page_is_rendered_once_and_says_its_age() -> None:
     assert again.headers["age"] == "20"
     assert again.headers["content-length"] == str(len(again.content))
     assert (pages.counted("hit"), pages.counted("miss")) == (1, 1)
+
+
+async def test_headers_of_one_request_are_not_kept() -> None:
+    pages = Pages()
+    for name in ("first", "second"):
+        answer = await pages.http.get("/", headers={"X-Request-Id": name})
+        assert answer.headers.get_list("x-request-id") == [name]
+    assert pages.rendered == 1
+
+
+async def test_the_age_of_a_page_includes_its_rendering() -> None:
+    pages = Pages()
+    pages.takes = 61
+    assert [await pages.get(), await pages.get()] == ["1", "2"]
 
 
 async def test_no_page_is_older_than_a_minute() -> None:
@@ -148,6 +166,14 @@ async def test_the_least_recently_used_page_makes_room() -> None:
     assert pages.rendered == 4
     assert await pages.get("/a") == "1"
     assert await pages.get("/b") == "5"
+
+
+async def test_long_addresses_take_room_as_well() -> None:
+    pages = Pages()
+    for number in range(30):
+        await pages.get(f"/?{number}={'x' * 50_000}")
+    assert await pages.get(f"/?29={'x' * 50_000}") == "30"
+    assert await pages.get(f"/?0={'x' * 50_000}") == "31"
 
 
 async def test_a_page_larger_than_the_cache_is_sent_and_not_kept() -> None:

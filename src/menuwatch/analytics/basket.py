@@ -137,7 +137,8 @@ class CheapestBasket(Struct, kw_only=True, frozen=True):
     currency: Annotated[
         str | None,
         doc(
-            "USD or CAD, of the nearest store whose menu is not stale; all prices are in it. Null if there is no store."
+            "USD or CAD: that of the nearest store whose menu is not stale, or of the nearest store if all are. All prices are "
+            "in it. Null if there is no store."
         ),
     ]
     compared_stores: Annotated[int, doc("Stores whose offers are compared, a shop on two platforms once.")]

@@ -232,7 +232,8 @@ SOURCES = {
     Report.SPECIALS: ReportSource(
         CheckedSpecial, _q.specials, _PLACE, "Specials and their past prices",
         "Each special on offer with a verdict: whether the store charged the regular price, or more, within 90 days, and a score for\n"
-        "how much of the stated saving is real, measured against the usual price. Prices never charged come first.",
+        "how much of the stated saving is real, measured against the usual price. Regular prices that were never\n"
+        "charged come first.",
     ),
     Report.SPECIAL_GROUPS: ReportSource(
         SpecialShare, _q.special_groups, _PLACE, "Specials by state, store, brand or category",

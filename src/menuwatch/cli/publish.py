@@ -33,7 +33,7 @@ def publish(
     json: JsonOption = False,
 ) -> None:
     """Publish prices, menus, products and stores as a dataset of Parquet files with a description, a data dictionary and a DuckLake
-    catalogue. Packed history is included. Only what changed is read and written; the new version appears when it is complete."""
+    catalog. Packed history is included. Only what changed is read and written; the new version appears when it is complete."""
     if not title.strip():
         raise Refused("--title is empty: give the dataset a title")
     if licence is not None and not licence.strip():

@@ -1,4 +1,4 @@
-"""A DuckLake catalogue of Parquet files that exist: one database file, by which DuckDB finds all files of each table.
+"""A DuckLake catalog of Parquet files that exist: one database file, by which DuckDB finds all files of each table.
 
 The paths in it are relative to the dataset, so that it can be copied: see docs/how-to/open-data.md.
 """
@@ -41,7 +41,7 @@ def connect(folder: Path) -> Any:
 def write_catalogue(
     out: Path, root: Path, data_path: str, files: Mapping[str, Sequence[DataFile]], texts: Texts, extensions: Path
 ) -> None:
-    """Writes the catalogue of the files below `root` to `out`; `data_path` is where readers find them by default."""
+    """Writes the catalog of the files below `root` to `out`; `data_path` is where readers find them by default."""
     # DuckDB leaves what was overwritten in free blocks of a file, where paths of this machine would stay: `out` is a copy.
     draft = out.with_suffix(".draft")
     db = connect(extensions)

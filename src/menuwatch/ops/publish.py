@@ -1,4 +1,4 @@
-"""The database as a versioned open dataset: Parquet files, `datapackage.json` and a DuckLake catalogue, in a folder or a bucket.
+"""The database as a versioned open dataset: Parquet files, `datapackage.json` and a DuckLake catalog, in a folder or a bucket.
 
     data/price_history/NM/2026-03-<hash>.parquet   named after their content, never changed
     versions/7/datapackage.json, catalog.ducklake  every version, never changed
@@ -214,7 +214,7 @@ async def _publish(
         files=len(everything), bytes=sum(file.bytes for file in everything), written=len(written),
         bytes_written=sum(file.bytes for file in written), removed=0, catalogue=catalogue,
     )  # fmt: skip
-    # After a crash the catalogue may be that of a version which was not published: then a new one is.
+    # After a crash the catalog may be that of a version which was not published: then a new one is.
     if before is not None and version == last + 1 and _content(before) == _content(package):
         if sources != known.sources:
             await asyncio.to_thread(storage.put, f"versions/{last}/{SOURCES}", msgspec.json.encode(sources))
@@ -284,7 +284,7 @@ def _known(storage: Storage, before: Mapping[str, Any] | None) -> _Known:
 
 
 def _copy_footers(storage: Storage, files: Sequence[DataFile], root: Path) -> None:
-    """Puts stand-ins for files that are published already below `root`: of their size, with their footers, which is what the catalogue
+    """Puts stand-ins for files that are published already below `root`: of their size, with their footers, which is what the catalog
     reads of them, and holes for the rest."""
     for file in files:
         path = root / file.path

@@ -23,6 +23,8 @@ SECONDS = 60
 """Age that a page reaches at most, here and in the browser together: the response says its age (RFC 9111, section 5.1)."""
 _RENEWED = 30.0
 """Age in seconds from which a request for a page also renews it in the background, so that no visitor waits for that."""
+_REST = 2_000
+"""About the bytes of a page's headers and keys in memory."""
 _SHARED = "menuwatch.shared_page"
 
 
@@ -39,6 +41,12 @@ class _Kept:
     body: bytes
     route: Any
     rendered: float
+    overhead: int
+    """Bytes besides the body."""
+
+    @property
+    def size(self) -> int:
+        return len(self.body) + self.overhead
 
 
 class PageCache:
@@ -54,13 +62,13 @@ class PageCache:
         results: Counter,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`megabytes` of bodies are kept, 0: none. `variant`: what pages depend on besides the URL."""
+        """`megabytes` are kept, 0: none. `variant`: what pages depend on besides the URL."""
         self._app = app
         self._results = results
         self._clock = clock
         self._variant = variant
         self._kept: TTLCache[Hashable, _Kept] = TTLCache(
-            megabytes * 1_000_000, SECONDS, timer=clock, getsizeof=lambda page: len(page.body)
+            megabytes * 1_000_000, SECONDS, timer=clock, getsizeof=lambda page: page.size
         )
         self._renewals: dict[Hashable, asyncio.Task[None]] = {}
 
@@ -72,16 +80,9 @@ class PageCache:
         if FRAGMENT in headers:
             await self._app(scope, receive, send)
             return
-        key = (
-            scope["scheme"],
-            headers.get("host"),
-            scope["path"],
-            scope["query_string"],
-            "gzip" in headers.get("accept-encoding", ""),
-            self._variant(Request(scope)),
-        )
+        key = (*_addressed(scope), "gzip" in headers.get("accept-encoding", ""), self._variant(Request(scope)))
         page = self._kept.get(key)
-        if page is None:
+        if page is None or self._clock() - page.rendered >= SECONDS:
             if await self._render(key, scope, receive, send):
                 self._results.labels("miss").inc()
             return
@@ -100,7 +101,8 @@ class PageCache:
         async def sending(message: Message) -> None:
             nonlocal start
             if message["type"] == "http.response.start":
-                start = message
+                # A copy: what is around this middleware adds headers of one request to the message, such as its id.
+                start = {**message, "headers": list(message["headers"])}
             else:
                 body.extend(message.get("body", b""))
             await send(message)
@@ -110,11 +112,9 @@ class PageCache:
         await self._app(scope, receive, sending)
         if start is None or start["status"] != 200 or not state.get(_SHARED):
             return False
-        if len(body) <= self._kept.maxsize:
-            # Headers are copied: what is around this middleware adds those of one request, such as its id.
-            self._kept[key] = _Kept(
-                {**start, "headers": list(start["headers"])}, bytes(body), scope.get("route"), rendered
-            )
+        page = _Kept(start, bytes(body), scope.get("route"), rendered, _REST + sum(map(len, _addressed(scope))))
+        if page.size <= self._kept.maxsize:
+            self._kept[key] = page
         return True
 
     async def _renew(self, key: Hashable, scope: Scope) -> None:
@@ -138,3 +138,8 @@ class PageCache:
             headers["Age"] = str(int(self._clock() - page.rendered))
         await send(start)
         await send({"type": "http.response.body", "body": page.body})
+
+
+def _addressed(scope: Scope) -> tuple[str, str, str, bytes]:
+    """What the request asked for: scheme, host, path and query."""
+    return scope["scheme"], Headers(scope=scope).get("host", ""), scope["path"], scope["query_string"]

@@ -1436,8 +1436,8 @@ class AsyncMethods(AsyncTransport):
         """Specials and their past prices.
 
         Each special on offer with a verdict: whether the store charged the regular price, or more, within 90 days,
-        and a score for how much of the stated saving is real, measured against the usual price. Prices never charged
-        come first.
+        and a score for how much of the stated saving is real, measured against the usual price. Regular prices that
+        were never charged come first.
 
         Args:
             limit: Maximum number of items per page.

@@ -997,7 +997,10 @@ class CheapestBasket(Struct, kw_only=True, frozen=True):
     """The cheapest ways to buy all items near a place."""
 
     currency: str | None
-    """USD or CAD, of the nearest store whose menu is not stale; all prices are in it. Null if there is no store."""
+    """USD or CAD: that of the nearest store whose menu is not stale, or of the nearest store if all are.
+
+    All prices are in it. Null if there is no store.
+    """
     compared_stores: int
     """Stores whose offers are compared, a shop on two platforms once."""
     stale_stores: int
