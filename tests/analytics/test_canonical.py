@@ -318,3 +318,43 @@ async def test_list_of_canonical_products(shop: Shop, market: Market) -> None:
     one = await shop.ask(f"/api/canonical-products/{gone}")
     assert (one["id"], one["requested_id"]) == (first, gone)
     await shop.refused("/api/canonical-products/99999999", 404)
+
+
+async def test_distribution_counts_menus_that_do_not_show_stock(shop: Shop) -> None:
+    """Of three stores one does not say whether it has the product, and one has sold out."""
+    async with shop.pool.connection() as conn:
+        brand = await add_brand(conn, "Acme")
+        product = await add_product(conn, "Thing", brand, category="flower")
+        numbers = []
+        for name, status, there in (("has", "in_stock", True), ("silent", "unknown", None), ("sold-out", "oos", False)):
+            store = await shop.store(name, state="AZ")
+            await shop.crawl(store, 1, [item("1", options=[("1/8oz", 30, 5)])])
+            numbers.append(await listing(conn, store, "1"))
+            await conn.execute(
+                "UPDATE catalog_products SET stock_status = %s, is_in_stock = %s WHERE id = %s",
+                [status, there, numbers[-1]],
+            )
+        await match(conn, product, *numbers)
+    await refresh(shop.pool, window=timedelta(days=2), now=at(3))
+    for path in ("distribution", "distribution/brands"):
+        (row,) = await shop.walk(f"/api/analytics/{path}", state="AZ")
+        assert (row["locations"], row["in_stock"], row["of_locations"]) == (3, 2, 3), path
+
+
+async def test_an_empty_report_says_why(shop: Shop) -> None:
+    async def notice(path: str, **query: Any) -> str | None:
+        page = (await shop.http.get(f"/api/analytics/{path}", params=query)).json()
+        assert page["items"] == []
+        return page["notice"]
+
+    store = await shop.store("only", state="AZ")
+    await shop.crawl(store, 1, [item("1", options=[("1/8oz", 30, 5)])])
+    await refresh(shop.pool, window=timedelta(days=2), now=at(3))
+    assert "`menuwatch match apply`" in str(await notice("price-dispersion"))
+    async with shop.pool.connection() as conn:
+        product = await add_product(conn, "Thing", None, category="flower")
+        await match(conn, product, await listing(conn, store, "1"))
+    await refresh(shop.pool, window=timedelta(days=2), now=at(3))
+    assert await notice("price-per-gram", state="NM") == "No store is known: New Mexico."
+    assert await notice("price-dispersion", canonical_product=999_999) == "Canonical product 999999 does not exist."
+    assert await notice("price-dispersion", canonical_product=product) is None

@@ -37,12 +37,12 @@ SELECT s.dispensary_id, coalesce(k.location_id, -s.dispensary_id), coalesce(l.st
 
 -- name: fill_carriers
 INSERT INTO carriers (canonical, place, state, in_stock)
-SELECT DISTINCT ON (i.canonical_product_id, w.place) i.canonical_product_id, w.place, w.state, coalesce(p.is_in_stock, false)
+SELECT DISTINCT ON (i.canonical_product_id, w.place) i.canonical_product_id, w.place, w.state, p.is_in_stock IS NOT FALSE
   FROM catalog_products p
   JOIN product_identities i ON i.product_id = p.id AND i.canonical_product_id IS NOT NULL
   JOIN places w ON w.dispensary_id = p.dispensary_id
  WHERE p.last_seen_at IS NULL
- ORDER BY i.canonical_product_id, w.place, w.last_crawled_at DESC, p.dispensary_id, coalesce(p.is_in_stock, false) DESC;
+ ORDER BY i.canonical_product_id, w.place, w.last_crawled_at DESC, p.dispensary_id, p.is_in_stock IS NOT FALSE DESC;
 
 -- name: fill_sellers
 INSERT INTO sellers (place, state, category)

@@ -36,6 +36,10 @@ class Failure(Struct, kw_only=True, frozen=True):
     error: str
 
 
+NOT_MATCHED = (
+    "No listing is matched yet, and this report compares matched listings. A server matches new menus within seconds. "
+    "To do it now, run `menuwatch match apply`, then `menuwatch analytics refresh`."
+)
 NOT_REFRESHED = (
     "No reports yet. A worker computes them on the `analytics_refresh` schedule. "
     "To compute them now, run `menuwatch analytics refresh`."
@@ -270,7 +274,9 @@ class _Carried(Struct, kw_only=True, frozen=True):
     all_states: bool
     state: _State
     locations: Annotated[int, doc("Locations with it on a menu; a shop on two platforms is one location.")]
-    in_stock: Annotated[int, doc("Of `locations`, those that have it in stock.")]
+    in_stock: Annotated[
+        int, doc("Of `locations`, those where it is not out of stock; menus without stock count as such.")
+    ]
     of_locations: Annotated[int, doc("Locations with a menu in that scope.")]
     share: Annotated[Decimal | None, doc("`in_stock` divided by `of_locations`, 0 to 1.")]
     of_category: Annotated[int | None, doc("Locations with anything of the category; null if that is unknown.")]
@@ -278,7 +284,7 @@ class _Carried(Struct, kw_only=True, frozen=True):
 
 
 class ProductDistribution(_Carried, kw_only=True, frozen=True):
-    """Locations that have a canonical product in stock."""
+    """Locations that offer a canonical product."""
 
     canonical_product_id: int
     name: str
@@ -288,7 +294,7 @@ class ProductDistribution(_Carried, kw_only=True, frozen=True):
 
 
 class BrandDistribution(_Carried, kw_only=True, frozen=True):
-    """Locations that have any product of a brand in stock."""
+    """Locations that offer any product of a brand."""
 
     brand_id: int
     brand: str

@@ -15,6 +15,7 @@ from typing import Any, LiteralString, NamedTuple
 from msgspec import Struct, structs
 
 from menuwatch.analytics.reports import (
+    NOT_MATCHED,
     NOT_REFRESHED,
     BrandDay,
     BrandDistribution,
@@ -46,6 +47,7 @@ from menuwatch.core.errors import Refused
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
 from menuwatch.db.query import Row, fetch_all, fetch_one, fetch_struct, fetch_structs
+from menuwatch.geo import states
 
 _q = sql.load(__package__, "service.sql")
 
@@ -81,6 +83,12 @@ class Report(StrEnum):
     SHRINKFLATION = "shrinkflation"
     MARKET_DAYS = "by-day"
     BRAND_DAYS = "by-day/brands"
+
+
+_OF_MATCHED = frozenset({
+    Report.DISTRIBUTION, Report.BRAND_DISTRIBUTION, Report.DISPERSION, Report.GAPS, Report.CHEAPEST, Report.SHRINKFLATION,
+})  # fmt: skip
+"""Reports on listings that are matched."""
 
 
 class StockGroup(StrEnum):
@@ -206,12 +214,12 @@ SOURCES = {
     ),
     Report.DISTRIBUTION: ReportSource(
         ProductDistribution, _q.distribution, _PLACE, "Distribution of canonical products",
-        "Share of locations with the product in stock, of all that have a menu and of those that carry its category; the\n"
+        "Share of locations that offer the product, of all that have a menu and of those that carry its category; the\n"
         "widest first. A shop on two platforms counts once. Products of a single location are left out.",
     ),
     Report.BRAND_DISTRIBUTION: ReportSource(
         BrandDistribution, _q.brand_distribution, _PLACE, "Distribution of brands by location",
-        "Share of locations with any product of the brand in stock, the widest first; by category for one brand or category.",
+        "Share of locations that offer any product of the brand, the widest first; by category for one brand or category.",
     ),
     Report.DISPERSION: ReportSource(
         PriceDispersion, _q.price_dispersion, _PLACE, "Price dispersion of canonical products",
@@ -308,6 +316,20 @@ async def overview(conn: Connection) -> Overview:
     return Overview(**structs.asdict(info), seconds=run["seconds"] if run else None, figures=sizes)
 
 
+async def _why_empty(conn: Connection, report: Report, filters: ReportFilter) -> str | None:
+    """Why a report has no rows, if that is known."""
+    values = {"state": filters.state, "canonical_product": filters.canonical_product}
+    found = await fetch_one(conn, _q.why_empty, values)
+    assert found is not None
+    if filters.state not in (None, ALL, UNKNOWN) and found["no_stores"]:
+        return f"No store is known: {states.NAMES.get(filters.state, filters.state)}."
+    if report in _OF_MATCHED and found["not_matched"]:
+        return NOT_MATCHED
+    if filters.canonical_product is not None and found["no_product"]:
+        return f"Canonical product {filters.canonical_product} does not exist."
+    return None
+
+
 async def read_report(
     conn: Connection,
     report: Report,
@@ -328,6 +350,8 @@ async def read_report(
     rows = await fetch_all(conn, source.query, values, prepare=False)
     if source.first_day is not None:
         info = await _days_info(conn, info, source.first_day, filters)
+    if not rows and after is None and info.notice is None:
+        info = structs.replace(info, notice=await _why_empty(conn, report, filters))
     fields = frozenset(source.row.__struct_fields__)
     return Page(
         info=info,

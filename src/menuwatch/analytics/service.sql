@@ -33,6 +33,12 @@ f.run_id = %(run)s AND (%(after_place)s::bigint IS NULL OR f.place > %(after_pla
 -- name: current_run
 SELECT id, refreshed_at, started_at, window_from, window_to, seconds, steps FROM analytics_run;
 
+-- name: why_empty
+-- What can be why a report has no rows.
+SELECT NOT EXISTS (SELECT FROM dispensaries WHERE state = %(state)s::text) AS no_stores,
+       NOT EXISTS (SELECT FROM canonical_products WHERE id = %(canonical_product)s::bigint) AS no_product,
+       NOT EXISTS (SELECT FROM canonical_products) AND EXISTS (SELECT FROM catalog_products) AS not_matched;
+
 -- name: kept_run
 -- A run that is still there for who began to page through it.
 SELECT id, finished_at AS refreshed_at, started_at, window_from, window_to, seconds, steps

@@ -1282,8 +1282,8 @@ class AsyncMethods(AsyncTransport):
     ) -> AsyncPages[models.ProductDistribution, pages.ListPricesPerGramPage[models.ProductDistribution]]:
         """Distribution of canonical products.
 
-        Share of locations with the product in stock, of all that have a menu and of those that carry its category;
-        the widest first. A shop on two platforms counts once. Products of a single location are left out.
+        Share of locations that offer the product, of all that have a menu and of those that carry its category; the
+        widest first. A shop on two platforms counts once. Products of a single location are left out.
 
         Args:
             limit: Maximum number of items per page.
@@ -2382,7 +2382,7 @@ class AsyncMethods(AsyncTransport):
     ) -> AsyncPages[models.BrandDistribution, pages.ListPricesPerGramPage[models.BrandDistribution]]:
         """Distribution of brands by location.
 
-        Share of locations with any product of the brand in stock, the widest first; by category for one brand or
+        Share of locations that offer any product of the brand, the widest first; by category for one brand or
         category.
 
         Args:

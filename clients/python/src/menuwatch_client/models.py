@@ -572,7 +572,7 @@ class BrandDay(Struct, kw_only=True, frozen=True):
 
 
 class BrandDistribution(Struct, kw_only=True, frozen=True):
-    """Locations that have any product of a brand in stock."""
+    """Locations that offer any product of a brand."""
 
     all_states: bool
     state: str | None
@@ -580,7 +580,7 @@ class BrandDistribution(Struct, kw_only=True, frozen=True):
     locations: int
     """Locations with it on a menu; a shop on two platforms is one location."""
     in_stock: int
-    """Of `locations`, those that have it in stock."""
+    """Of `locations`, those where it is not out of stock; menus without stock count as such."""
     of_locations: int
     """Locations with a menu in that scope."""
     share: Decimal | None
@@ -4106,7 +4106,7 @@ class ProductDetails(Struct, kw_only=True, frozen=True):
 
 
 class ProductDistribution(Struct, kw_only=True, frozen=True):
-    """Locations that have a canonical product in stock."""
+    """Locations that offer a canonical product."""
 
     all_states: bool
     state: str | None
@@ -4114,7 +4114,7 @@ class ProductDistribution(Struct, kw_only=True, frozen=True):
     locations: int
     """Locations with it on a menu; a shop on two platforms is one location."""
     in_stock: int
-    """Of `locations`, those that have it in stock."""
+    """Of `locations`, those where it is not out of stock; menus without stock count as such."""
     of_locations: int
     """Locations with a menu in that scope."""
     share: Decimal | None

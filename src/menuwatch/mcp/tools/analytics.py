@@ -140,12 +140,12 @@ list_price_per_gram = _report(
 )  # fmt: skip
 list_brands_by_distribution = _report(
     "list_brands_by_distribution", Report.BRAND_DISTRIBUTION, "Top brands by distribution",
-    "Brands by the share of locations that have any of their products in stock, the widest first.",
+    "Brands by the share of locations that offer any of their products, the widest first.",
     state=_ONE_STATE, category=_ALL_CATEGORIES, brand=_BRAND_NAME,
 )  # fmt: skip
 list_products_by_distribution = _report(
     "list_products_by_distribution", Report.DISTRIBUTION, "Canonical products by distribution",
-    "Canonical products by the share of locations that have them in stock, the widest first.",
+    "Canonical products by the share of locations that offer them, the widest first.",
     state=_ONE_STATE, category=_OF_CATEGORY, brand=_BRAND_NAME, canonical_product=_PRODUCT,
 )  # fmt: skip
 list_discount_depth = _report(

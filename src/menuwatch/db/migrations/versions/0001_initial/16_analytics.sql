@@ -224,7 +224,7 @@ CREATE TABLE analytics_daily_stats (
 CREATE INDEX analytics_daily_stats_store ON analytics_daily_stats (run_id, dispensary_id, day);
 
 -- Reports by canonical product and brand count locations, a store that is linked to none as one of its own. `locations` have it on a menu,
--- `in_stock` of these in stock; `of_locations` have a menu there, `of_category` one with something of the category.
+-- `in_stock` of these where it is not out of stock; `of_locations` have a menu there, `of_category` one with something of the category.
 CREATE TABLE analytics_distribution_stats (
   run_id                   bigint NOT NULL REFERENCES analytics_runs ON DELETE CASCADE,
   place                    integer NOT NULL,

@@ -175,8 +175,8 @@ COMMENT ON VIEW analyst.report_discounts IS 'Discounted products and the depth o
 COMMENT ON VIEW analyst.report_out_of_stock IS 'Time out of stock, in product seconds, by the level of each row.';
 COMMENT ON VIEW analyst.report_out_of_stock_products IS 'Products that were out of stock in the window, longest first.';
 COMMENT ON VIEW analyst.report_new_and_gone IS 'New, removed and changed products by store and day (UTC).';
-COMMENT ON VIEW analyst.report_distribution IS 'Locations that have each canonical product in stock, by state.';
-COMMENT ON VIEW analyst.report_distribution_of_brands IS 'Locations that have any product of each brand in stock, by state and category.';
+COMMENT ON VIEW analyst.report_distribution IS 'Locations that offer each canonical product, by state. Menus that do not show stock count as in stock.';
+COMMENT ON VIEW analyst.report_distribution_of_brands IS 'Locations that offer any product of each brand, by state and category. Menus that do not show stock count as in stock.';
 COMMENT ON VIEW analyst.report_specials IS 'Specials on offer, and whether the store really charged the regular price within 90 days.';
 COMMENT ON VIEW analyst.report_special_groups IS 'Specials by verdict, by state, store, brand and category: see the column by.';
 COMMENT ON VIEW analyst.report_shrinkflation IS 'Smaller sizes of a product that replaced larger ones, at a higher price per unit.';
