@@ -99,11 +99,11 @@ _COLUMNS = {
     ),
     Report.DISTRIBUTION: (
         ("canonical_product_id", "#"), ("name", "Product"), ("brand", "Brand"), ("where", "State"), ("category", "Category"),
-        ("locations", "Locations"), ("in_stock", "In stock"), ("share", "Of locations"), ("category_share", "Of category"),
+        ("locations", "Locations"), ("in_stock", "On offer"), ("share", "Of locations"), ("category_share", "Of category"),
     ),
     Report.BRAND_DISTRIBUTION: (
         ("brand_id", "#"), ("brand", "Brand"), ("where", "State"), ("what", "Category"), ("locations", "Locations"),
-        ("in_stock", "In stock"), ("share", "Of locations"), ("category_share", "Of category"),
+        ("in_stock", "On offer"), ("share", "Of locations"), ("category_share", "Of category"),
         ("products_per_location", "Per location"),
     ),
     Report.DISPERSION: (

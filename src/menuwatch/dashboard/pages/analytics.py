@@ -122,11 +122,11 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
     Report.DISTRIBUTION: ("Distribution", (
         _Column("Product", "name", "canonical"), _Column("Brand", "brand", "name"), _STATE, _CATEGORY,
         _Column("Locations", "locations"),
-        _Column("In stock", "in_stock"), _Column("Share of locations", "share", "share"),
+        _Column("On offer", "in_stock"), _Column("Share of locations", "share", "share"),
         _Column("Share of those with the category", "category_share", "share"),
     )),
     Report.BRAND_DISTRIBUTION: ("Brands by location", (
-        _Column("Brand", "brand", "name"), _STATE, _Column("Locations", "locations"), _Column("In stock", "in_stock"),
+        _Column("Brand", "brand", "name"), _STATE, _Column("Locations", "locations"), _Column("On offer", "in_stock"),
         _Column("Share of locations", "share", "share"), _Column("Products per location", "products_per_location", "hours"),
     )),
     Report.DISPERSION: ("Price dispersion", (*_PRICES, _LEFT_OUT)),
