@@ -6,10 +6,14 @@ import csv
 import io
 import json
 import re
+from datetime import date
+from decimal import Decimal
 
 import httpx
 import psycopg
+from pyarrow import parquet
 
+from menuwatch.dashboard.pages.analytics import REPORTS
 from tests.dashboard.test_catalogue import words
 
 STORES = """
@@ -112,6 +116,20 @@ async def test_figures_by_day_have_a_chart_a_period_and_a_file(viewer: httpx.Asy
     file = await viewer.get(f"{path}?state=NM&category=flower&format=csv")
     (row,) = csv.DictReader(io.StringIO(file.text))
     assert (row["day"], row["products"], row["out_share"], row["depth_median"]) == ("2026-11-03", "50", "0.2000", "0.1")
+    binary = await viewer.get(f"{path}?state=NM&category=flower&format=parquet")
+    assert binary.headers["content-disposition"] == 'attachment; filename="menuwatch-by-day.parquet"'
+    table = parquet.read_table(io.BytesIO(binary.content))
+    assert table.column_names == file.text.splitlines()[0].split(",")
+    (typed,) = table.to_pylist()
+    assert (typed["day"], typed["products"], typed["out_share"]) == (date(2026, 11, 3), 50, Decimal("0.2"))
+
+
+async def test_every_report_has_a_parquet_file(viewer: httpx.AsyncClient, database_url: str) -> None:
+    with psycopg.connect(database_url) as conn:
+        conn.execute(RUN)
+    for report in REPORTS:
+        answer = await viewer.get(f"/admin/analytics/{report}?format=parquet")
+        assert parquet.read_table(io.BytesIO(answer.content)).num_rows == 0, report
 
 
 async def test_specials_are_filtered_and_named(viewer: httpx.AsyncClient, database_url: str) -> None:

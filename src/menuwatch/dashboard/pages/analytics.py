@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Request
 from msgspec.json import Decoder
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
@@ -31,8 +32,8 @@ from menuwatch.analytics.service import (
 from menuwatch.catalog.taxonomy.categories import CATEGORIES
 from menuwatch.dashboard import screen
 from menuwatch.dashboard.charts.time_chart import Series, TimeChart
-from menuwatch.dashboard.csv_file import csv_response
 from menuwatch.dashboard.decode import decoded
+from menuwatch.dashboard.table_file import csv_response, parquet_response
 from menuwatch.db.pool import Connection
 from menuwatch.web import paging
 from menuwatch.web.auth import require
@@ -355,7 +356,7 @@ async def show_report(
     canonical_product: Annotated[str, Query(max_length=20)] = "",
     first: Annotated[str, Query(alias="from", max_length=20)] = "",
     last: Annotated[str, Query(alias="to", max_length=20)] = "",
-    as_file: Annotated[Literal["csv"] | None, Query(alias="format")] = None,
+    as_file: Annotated[Literal["csv", "parquet"] | None, Query(alias="format")] = None,
     cursor: Annotated[str, Query(max_length=400)] = "",
 ) -> Response:
     """One report as a table, or all of it as a file."""
@@ -369,7 +370,10 @@ async def show_report(
     where = _filter(report, form)
     if as_file:
         rows = [flat_row(row) for row in (await read_report(conn, report, where, limit=_MOST_IN_FILE)).rows]
-        return csv_response(report, list(rows[0]) if rows else SOURCES[report].row.__struct_fields__, rows)
+        fields = list(rows[0]) if rows else SOURCES[report].row.__struct_fields__
+        if as_file == "parquet":
+            return await run_in_threadpool(parquet_response, report, fields, rows)
+        return csv_response(report, fields, rows)
     after = screen.parse_cursor(request, cursor, cursor_type(report, where))
     try:
         page = await read_report(conn, report, where, after=after, limit=_MOST)
