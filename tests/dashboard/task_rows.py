@@ -57,6 +57,8 @@ async def over(
     result: str | None = None,
 ) -> int:
     """A task that is over."""
+    async with pool.connection() as conn:  # it ended minutes ago, maybe yesterday
+        await conn.execute("SELECT ensure_task_history_partition(now() - interval '1 day')")
     reason = None if status == "completed" else error
     values = {"store": of, "role": role, "status": status, "error": reason, "payload": payload, "result": result}
     found: int = await one(pool, _OVER, values)

@@ -42,7 +42,9 @@ async def test_each_window_and_all_that_is_kept(admin: httpx.AsyncClient, pool: 
     number = await given.over(pool, error="long ago")
     await given.over(pool, error="just now")
     async with pool.connection() as conn:
-        await conn.execute("SELECT ensure_task_history_partition(now() - interval '9 days')")
+        await conn.execute(
+            "SELECT ensure_task_history_partition(now() - d * interval '1 day') FROM unnest(ARRAY[9, 10]) d"
+        )
         await conn.execute(
             "UPDATE task_history SET created_at = created_at - interval '9 days', claimed_at = claimed_at - interval '9 days', "
             "started_at = started_at - interval '9 days', completed_at = completed_at - interval '9 days' WHERE id = %s",
