@@ -53,7 +53,7 @@ test: $(READY) $(GENERATOR)/.ready check ## Check style, types and imports, and 
 test-fast: $(READY) ## Run the unit and database tests without the slow ones (under three minutes)
 	@$(BIN)/python -m pytest -n $(JOBS) -q tests/unit tests/db $(addprefix --ignore=tests/db/,$(SLOW))
 
-proofs: $(READY) ## Run the long form of tests of which `make test` runs a short one (ten minutes)
+proofs: $(READY) ## Run the long form of tests of which `make test` runs a short one
 	@ALL_WIDTHS=1 API_EXAMPLES=10 $(BIN)/python -m pytest tests/browser/test_all_pages.py tests/browser/test_whole_api.py --timeout 3600
 	@ALL_STORES=1 $(BIN)/python -m pytest tests/quality/test_minneapolis.py
 	@PICTURES=1500 $(BIN)/python -m pytest tests/sim/test_images.py

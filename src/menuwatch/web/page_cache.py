@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from cachetools import TTLCache
+from cachetools import TLRUCache
 from prometheus_client import Counter
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -67,8 +67,11 @@ class PageCache:
         self._results = results
         self._clock = clock
         self._variant = variant
-        self._kept: TTLCache[Hashable, _Kept] = TTLCache(
-            megabytes * 1_000_000, SECONDS, timer=clock, getsizeof=lambda page: page.size
+        self._kept: TLRUCache[Hashable, _Kept] = TLRUCache(
+            megabytes * 1_000_000,
+            ttu=lambda _key, page, _now: page.rendered + SECONDS,
+            timer=clock,
+            getsizeof=lambda page: page.size,
         )
         self._renewals: dict[Hashable, asyncio.Task[None]] = {}
 
@@ -82,7 +85,7 @@ class PageCache:
             return
         key = (*_addressed(scope), "gzip" in headers.get("accept-encoding", ""), self._variant(Request(scope)))
         page = self._kept.get(key)
-        if page is None or self._clock() - page.rendered >= SECONDS:
+        if page is None:
             if await self._render(key, scope, receive, send):
                 self._results.labels("miss").inc()
             return
