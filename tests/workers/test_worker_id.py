@@ -96,10 +96,17 @@ async def test_the_id_of_another_living_worker_is_refused(pool: Pool, make: Any,
     assert await _ask(pool, "SELECT pid, status FROM worker_registry") == [(os.getppid(), "active")]
 
 
-async def test_of_two_that_start_at_once_one_is_refused(pool: Pool, make: Any) -> None:
-    # Processes of one machine have different numbers; here only those of other machines can be told apart.
-    one, two = (make({FETCH: done}, worker_id="resync-1") for _ in range(2))
-    two.identity = type(two.identity)(**{**{k: getattr(two.identity, k) for k in two.identity.__slots__}, "host": "b"})
+@pytest.mark.parametrize("other_first", [True, False])
+async def test_of_two_that_start_at_once_one_is_refused(
+    pool: Pool, make: Any, monkeypatch: pytest.MonkeyPatch, other_first: bool
+) -> None:
+    one = make({FETCH: done}, worker_id="resync-1", heartbeat_interval=0.05)
+    # Two processes of one machine have different process ids; within one process only the machine tells two workers apart.
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "gethostname", lambda: "other-machine")
+        two = make({FETCH: done}, worker_id="resync-1", heartbeat_interval=0.05)
+    if other_first:
+        one, two = two, one
     runs = [asyncio.create_task(worker.run()) for worker in (one, two)]
     finished, running = await asyncio.wait(runs, timeout=20, return_when=asyncio.FIRST_COMPLETED)
     assert [type(run.exception()) for run in finished] == [Refused]
