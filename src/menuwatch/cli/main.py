@@ -65,6 +65,8 @@ def options(
 
 _COLLECT_AFTER = 20_000
 """New objects after which Python looks for garbage in commands that end soon; its default of 700 slows imports down."""
+_COLLECT_AFTER_START = 1_000_000
+"""The same for services until they have started, with three times the objects that a server has then."""
 
 
 class Entry(NamedTuple):
@@ -221,8 +223,7 @@ def main() -> None:
             signal.signal(number, _interrupt)
     completion.get_completion_inspect_parameters()  # registers the shells
     arguments = _typed(os.environ) or sys.argv[1:]
-    if not _SERVICES.intersection(arguments[:1]):
-        gc.set_threshold(_COLLECT_AFTER)
+    gc.set_threshold(_COLLECT_AFTER_START if _SERVICES.intersection(arguments[:1]) else _COLLECT_AFTER)
     try:
         select_program(arguments)(prog_name="menuwatch")
     except Refused as error:

@@ -126,6 +126,7 @@ async def _server(
 
             def on_up(address: str) -> None:
                 def show() -> None:
+                    collector.calm()
                     login_shown.pop_all()
                     lines = address_lines(settings.public_url or address, *login)
                     notice("", f"Menuwatch is listening on {address}", *lines[1:], "Press Ctrl-C to stop.")
@@ -144,6 +145,7 @@ async def _supervisor(workers: int | None) -> None:
         stopped = asyncio.Event()
         async with bootstrap.run_maintenance(system), run_worker_pool(system, requested=workers):
             with on_signals(asyncio.get_running_loop(), stopped.set):
+                collector.calm()
                 await stopped.wait()
 
 
@@ -201,4 +203,5 @@ async def _pod(settings: Settings) -> int:
             return 0
         worker_pool = await start_pod(system, settings.workers_per_pod)
         with on_signals(asyncio.get_running_loop(), worker_pool.stop):
+            collector.calm()
             return await worker_pool.run()
