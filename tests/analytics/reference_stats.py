@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +30,14 @@ def spread(values: Sequence[Fraction]) -> dict[str, Any]:
         "p90": near(quantile(values, Fraction(9, 10))),
         "mean": near(sum(values, Fraction()) / len(values)),
     }
+
+
+def plausible(values: Sequence[Fraction]) -> Callable[[Fraction], bool]:
+    """Whether a price per gram is within eight times the median of these and an eighth of it; of fewer than ten, any is."""
+    if len(values) < 10:
+        return lambda value: True
+    median = quantile(values, Fraction(1, 2))
+    return lambda value: median <= 8 * value and value <= 8 * median
 
 
 def near(value: Fraction) -> Any:

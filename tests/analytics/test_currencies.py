@@ -96,7 +96,7 @@ async def test_commands_say_the_currency(
         return shown.stdout
 
     prices = [line.split() for line in (await run("price-per-gram", "--state", "all")).splitlines()[1:]]
-    assert [line[:2] + line[4:9] for line in prices] == [
+    assert [line[:2] + line[5:10] for line in prices] == [
         ["all", "flower", "$12.00", "$10.40", "$12.00", "$13.60", "$12.00"],
         ["all", "flower", "CA$21.00", "CA$20.20", "CA$21.00", "CA$28.20", "CA$23.67"],
     ]

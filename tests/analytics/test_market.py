@@ -16,7 +16,7 @@ from menuwatch.analytics.refresh import refresh
 from menuwatch.analytics.service import Report, ReportFilter
 from menuwatch.pipeline.context import HandlerContext
 from menuwatch.pipeline.replay import replay
-from tests.analytics.reference_stats import spread
+from tests.analytics.reference_stats import plausible, spread
 from tests.recorded import weedmaps
 from tests.recorded.conftest import parts
 from tests.recorded.plain import read
@@ -50,8 +50,7 @@ async def test_prices_per_gram_and_brands(parts: HandlerContext, recorded: Path)
             if len(menu["data"]) < menu["meta"]["total"]:
                 partial.add(str(item["relationships"]["listing"]["data"]["id"]))
     assert len(goods) == 7117
-    regular: dict[Any, list[Fraction]] = defaultdict(list)
-    paid: dict[Any, list[Fraction]] = defaultdict(list)
+    priced: dict[Any, list[tuple[Fraction, Fraction, str]]] = defaultdict(list)
     stores: dict[Any, set[str]] = defaultdict(set)
     brands: dict[Any, int] = defaultdict(int)
     having: dict[Any, set[str]] = defaultdict(set)
@@ -70,9 +69,18 @@ async def test_prices_per_gram_and_brands(parts: HandlerContext, recorded: Path)
             )
             if option["weight_g"] and pay:
                 assert whole, "whatever is reduced has a regular price"
-                regular[product["category_canon"]].append(Fraction(whole) / Fraction(option["weight_g"]))
-                paid[product["category_canon"]].append(Fraction(pay) / Fraction(option["weight_g"]))
-                stores[product["category_canon"]].add(store)
+                grams = Fraction(option["weight_g"])
+                priced[product["category_canon"]].append((Fraction(whole) / grams, Fraction(pay) / grams, store))
+    regular: dict[Any, list[Fraction]] = defaultdict(list)
+    paid: dict[Any, list[Fraction]] = defaultdict(list)
+    for category, values in priced.items():
+        by_weight = category in ("flower", "preroll", "vaporizer", "concentrate")
+        fits = plausible([pay for _, pay, _ in values] if by_weight else [])
+        for whole, pay, store in values:
+            if fits(pay):
+                regular[category].append(whole)
+                paid[category].append(pay)
+                stores[category].add(store)
 
     async with parts.pool.connection() as conn:
         prices = await analytics.read_report(conn, Report.PRICES, ReportFilter(state="all"), limit=200)
@@ -84,6 +92,8 @@ async def test_prices_per_gram_and_brands(parts: HandlerContext, recorded: Path)
             for row in prices.rows
         }
     assert paid.keys() <= found.keys()
+    left_out = {row.category: row.implausible for row in prices.rows}
+    assert left_out == {one: len(priced[one]) - len(paid[one]) for one in found}
     assert sum(len(values) for values in paid.values()) > 2000
     for category, row in found.items():
         for name, values in (("regular", regular[category]), ("effective", paid[category])):

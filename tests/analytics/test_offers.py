@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from menuwatch.analytics.refresh import refresh
-from tests.analytics.reference_stats import near, quantile, spread
+from tests.analytics.reference_stats import near, plausible, quantile, spread
 from tests.api.shop import Shop, at, item
 
 KINDS = {"Flower": "flower", "Pre-Rolls": "preroll", "Concentrate": "concentrate", "Mystery": None}
@@ -102,8 +102,15 @@ def _currency(state: str | None) -> str:
 
 async def test_price_per_gram(shop: Shop, market: Market) -> None:
     rows = await shop.walk("/api/analytics/price-per-gram", limit=3)
+    usual: dict[Any, list[Fraction]] = defaultdict(list)
+    for good in market.goods:
+        for size, _, pay in good.offered():
+            if (grams := SIZES[size]) is not None and KINDS[good.kind]:
+                usual[_currency(good.state), good.kind].append(Fraction(pay) / grams)
+    is_plausible = {key: plausible(values) for key, values in usual.items()}
     regular: dict[Any, list[Fraction]] = defaultdict(list)
     paid: dict[Any, list[Fraction]] = defaultdict(list)
+    implausible: dict[Any, int] = defaultdict(int)
     weightless: dict[Any, int] = defaultdict(int)
     products: dict[Any, set[int]] = defaultdict(set)
     stores: dict[Any, set[int]] = defaultdict(set)
@@ -113,7 +120,12 @@ async def test_price_per_gram(shop: Shop, market: Market) -> None:
                 key = (*scope, _currency(good.state), KINDS[good.kind])
                 grams = SIZES[size]
                 weightless[key] += grams is None
-                if grams is not None:
+                if grams is None:
+                    continue
+                fits = is_plausible.get((_currency(good.state), good.kind))
+                if fits is not None and not fits(Fraction(pay) / grams):
+                    implausible[key] += 1
+                else:
                     regular[key].append(Fraction(price) / grams)
                     paid[key].append(Fraction(pay) / grams)
                     products[key].add(number)
@@ -124,9 +136,11 @@ async def test_price_per_gram(shop: Shop, market: Market) -> None:
         assert row["regular"] == spread(regular[key]), key
         assert row["effective"] == spread(paid[key]), key
         assert (row["options"], row["without_weight"], row["without_price"]) == (len(paid[key]), weightless[key], 0)
+        assert row["implausible"] == implausible[key], key
         assert row["products"] == len(products[key])
         covered = row["coverage"]
         assert (covered["stores"], covered["known_stores"]) == (len(stores[key]), _known(market, key[:2], key[2]))
+    assert sum(implausible.values()), "the market has none"
     assert [r["all_states"] for r in rows] == sorted((r["all_states"] for r in rows), reverse=True)
     one = await shop.walk("/api/analytics/price-per-gram", state="nm", category="flower")
     assert one == [r for r in rows if (r["state"], r["category"]) == ("NM", "flower")]
@@ -206,6 +220,38 @@ async def test_what_was_missing_is_not_on_offer(shop: Shop) -> None:
     assert (row["effective"]["n"], row["effective"]["median"]) == (1, 12)
     (brand,) = await shop.walk("/api/analytics/brands", state="AZ")
     assert brand["products"] == 1
+
+
+async def test_implausible_sizes_are_left_out(shop: Shop) -> None:
+    """Ten options at 8 to 12 a gram, of which the median is 10: 80 and 1.25 are within its limits, the next cents are not."""
+    store = await shop.store(state="AZ")
+    menu = [item(f"i{n}", options=[("1g", price, 3)]) for n, price in enumerate((8, 9, 9, 10, 10, 10, 10, 11, 12, 12))]
+    for name, price in (("high", 80), ("low", 1.25), ("above", 80.01), ("below", 1.24)):
+        menu.append(item(name, options=[("1g", price, 3)]))
+    menu.append(item("cartridge", options=[("0.01g", 45, 3)]))
+    menu.append(item("gummies", options=[("0.01g", 45, 3)], type="Mystery"))
+    await shop.crawl(store, 1, menu)
+    await refresh(shop.pool, window=timedelta(days=1), now=at(2))
+    flower, unknown = await shop.walk("/api/analytics/price-per-gram", state="AZ")
+    assert (flower["products"], flower["options"], flower["implausible"]) == (12, 12, 3)
+    paid = flower["effective"]
+    assert (paid["n"], paid["median"], paid["mean"]) == (12, 10, pytest.approx((101 + 80 + 1.25) / 12, abs=0.00005))
+    assert flower["regular"] == paid
+    # What is not sold by weight is never compared.
+    assert (unknown["category"], unknown["options"], unknown["implausible"]) == (None, 1, 0)
+
+
+async def test_few_options_are_all_plausible(shop: Shop) -> None:
+    store = await shop.store(state="AZ")
+    menu = [item(f"i{n}", options=[("1g", 10, 3)]) for n in range(8)]
+    await shop.crawl(store, 1, [*menu, item("cartridge", options=[("0.01g", 45, 3)])])
+    await refresh(shop.pool, window=timedelta(days=1), now=at(2))
+    (row,) = await shop.walk("/api/analytics/price-per-gram", state="AZ")
+    assert (row["options"], row["implausible"], row["effective"]["mean"]) == (
+        9,
+        0,
+        pytest.approx(4580 / 9, abs=0.00005),
+    )
 
 
 async def test_what_the_last_crawl_lacks_without_a_miss_is_not_on_offer(shop: Shop) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from tests.analytics.reference_stats import quantile
+from tests.analytics.reference_stats import plausible, quantile
 from tests.mcp.clients import Asking
 from tests.mcp.question import Answered, Questions
 from tests.mcp.recorded import Recorded, cheapest, offered, paid
@@ -54,17 +55,18 @@ def _largest(truth: Recorded) -> str:
 
 
 def _grams(truth: Recorded, category: str, *, regular: bool) -> list[Fraction]:
-    found = []
-    for product in truth.goods.values():
-        if product["category_canon"] != category:
-            continue
-        for option in offered(product):
-            price = paid(option)
-            if regular:
-                price = option["price_rec"] if option["price_rec"] is not None else option["price_med"]
-            if option["weight_g"] and price:
-                found.append(Fraction(price) / Fraction(option["weight_g"]))
-    return found
+    """Prices per gram of goods that are sold by weight, those left out that are far from what is usually paid."""
+    fits = plausible([pay for pay, _ in _priced(_all(truth), category)])
+    return [whole if regular else pay for pay, whole in _priced(truth.goods.values(), category) if fits(pay)]
+
+
+def _priced(goods: Iterable[dict[str, Any]], category: str) -> Iterator[tuple[Fraction, Fraction]]:
+    """What is paid for a gram, and its regular price."""
+    for product in goods:
+        for option in offered(product) if product["category_canon"] == category else ():
+            whole = option["price_rec"] if option["price_rec"] is not None else option["price_med"]
+            if option["weight_g"] and (pay := paid(option)):
+                yield Fraction(pay) / Fraction(option["weight_g"]), Fraction(whole) / Fraction(option["weight_g"])
 
 
 def _four(value: Fraction) -> Decimal:

@@ -163,19 +163,30 @@ SELECT p.id, p.dispensary_id, p.category_canon, coalesce(jsonb_array_length(p.sp
        special_rec double precision, price_med double precision, special_med double precision, content_mg numeric, pieces integer, option text)
  WHERE p.last_seen_at IS NULL AND p.stock_status <> 'oos' AND v.stock_status IS DISTINCT FROM 'oos';
 
+-- piece: is_plausible
+u.per_gram IS NULL OR o.effective / o.grams BETWEEN u.per_gram / %(factor)s::double precision AND u.per_gram * %(factor)s
+
 -- name: fill_prices
--- All states together are one group by currency.
-WITH g AS (
-  SELECT o.dispensary_id, s.state, currency_of(s.state) AS currency, o.category, count(DISTINCT o.product_id) FILTER (WHERE o.grams > 0 AND o.effective > 0) AS products,
-         count(*) FILTER (WHERE o.grams > 0 AND o.effective > 0) AS options,
-         count(*) FILTER (WHERE o.grams IS NULL) AS without_weight,
-         count(*) FILTER (WHERE o.grams > 0 AND o.effective IS NULL) AS without_price
+-- All states together are one group by currency. `u` is what a gram usually costs: the median of the category and currency in all states.
+WITH u AS (
+  SELECT currency_of(s.state) AS currency, o.category, percentile_cont(0.5) WITHIN GROUP (ORDER BY o.effective / o.grams) AS per_gram
     FROM offers o JOIN analytics_store_stats s ON s.run_id = %(run)s::bigint AND s.dispensary_id = o.dispensary_id
+   WHERE o.grams > 0 AND o.effective > 0 AND o.category = ANY (%(weighed)s::text[])
+   GROUP BY 1, 2 HAVING count(*) >= %(least)s::bigint
+), g AS (
+  SELECT o.dispensary_id, s.state, currency_of(s.state) AS currency, o.category,
+         count(DISTINCT o.product_id) FILTER (WHERE o.grams > 0 AND o.effective > 0 AND ({is_plausible})) AS products,
+         count(*) FILTER (WHERE o.grams > 0 AND o.effective > 0 AND ({is_plausible})) AS options,
+         count(*) FILTER (WHERE o.grams IS NULL) AS without_weight,
+         count(*) FILTER (WHERE o.grams > 0 AND o.effective IS NULL) AS without_price,
+         count(*) FILTER (WHERE o.grams > 0 AND o.effective > 0 AND NOT ({is_plausible})) AS implausible
+    FROM offers o JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = o.dispensary_id
+    LEFT JOIN u ON u.currency = currency_of(s.state) AND u.category = o.category
    GROUP BY o.dispensary_id, s.state, o.category
 ), c AS (
   SELECT grouping(g.state) = 1 AS all_states, g.state, g.currency, g.category, sum(g.products) AS products, sum(g.options) AS options,
          sum(g.without_weight) AS without_weight, sum(g.without_price) AS without_price,
-         count(*) FILTER (WHERE g.options > 0) AS stores, count(*) FILTER (WHERE g.options > 0 AND s.is_stale) AS stale_stores,
+         sum(g.implausible) AS implausible, count(*) FILTER (WHERE g.options > 0) AS stores, count(*) FILTER (WHERE g.options > 0 AND s.is_stale) AS stale_stores,
          count(*) FILTER (WHERE g.options > 0 AND s.is_partial) AS partial,
          coalesce(sum(s.scheduled) FILTER (WHERE g.options > 0), 0) AS scheduled,
          coalesce(sum(s.succeeded) FILTER (WHERE g.options > 0), 0) AS succeeded,
@@ -190,17 +201,18 @@ WITH g AS (
          percentile_cont('{0.1,0.5,0.9}'::double precision[]) WITHIN GROUP (ORDER BY o.effective / o.grams) AS effective,
          avg(o.effective / o.grams) AS effective_mean
     FROM offers o JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = o.dispensary_id
-   WHERE o.grams > 0 AND o.effective > 0
+    LEFT JOIN u ON u.currency = currency_of(s.state) AND u.category = o.category
+   WHERE o.grams > 0 AND o.effective > 0 AND ({is_plausible})
    GROUP BY GROUPING SETS ((currency_of(s.state), o.category), (currency_of(s.state), s.state, o.category))
 ), k AS (
   SELECT grouping(state) = 1 AS all_states, state, currency_of(state) AS currency, count(*) AS known
     FROM analytics_store_stats WHERE run_id = %(run)s GROUP BY GROUPING SETS ((currency_of(state)), (currency_of(state), state))
 )
-INSERT INTO analytics_price_stats (run_id, place, all_states, state, currency, category, products, options, without_weight, without_price, regular_n, regular_p10,
-       regular_median, regular_p90, regular_mean, effective_n, effective_p10, effective_median, effective_p90, effective_mean, stores, stale_stores, partial,
+INSERT INTO analytics_price_stats (run_id, place, all_states, state, currency, category, products, options, without_weight, without_price, implausible,
+       regular_n, regular_p10, regular_median, regular_p90, regular_mean, effective_n, effective_p10, effective_median, effective_p90, effective_mean, stores, stale_stores, partial,
        known_stores, scheduled, succeeded, oldest_crawl_at)
 SELECT %(run)s, row_number() OVER (ORDER BY c.all_states DESC, c.state, c.currency DESC, c.category), c.all_states, c.state, c.currency, c.category, c.products, c.options,
-       c.without_weight, c.without_price,
+       c.without_weight, c.without_price, c.implausible,
        coalesce(x.regular_n, 0), round(x.regular[1]::numeric, 4), round(x.regular[2]::numeric, 4), round(x.regular[3]::numeric, 4),
        round(x.regular_mean::numeric, 4),
        coalesce(x.effective_n, 0), round(x.effective[1]::numeric, 4), round(x.effective[2]::numeric, 4), round(x.effective[3]::numeric, 4),

@@ -18,6 +18,8 @@ from psycopg import sql as statements
 
 from menuwatch.analytics import price_index, special_checks
 from menuwatch.analytics.products import IMPLAUSIBLE
+from menuwatch.catalog.taxonomy import unit_price
+from menuwatch.catalog.taxonomy.categories import WEIGHED
 from menuwatch.catalog.taxonomy.sizes import size_of
 from menuwatch.core.logging import get_logger
 from menuwatch.db import sql
@@ -28,6 +30,9 @@ WINDOW = timedelta(days=7)
 
 DAYS = 30
 """Days for which new and gone products are counted; the window's length if that is more."""
+
+LEAST_OPTIONS = 10
+"""Options of a category and currency from which on a price per gram can be implausible: the median of fewer says little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +203,8 @@ async def _run(conn: Connection, run_id: int, since: datetime, until: datetime, 
             first = days if name == "attempts" else since
             values: dict[str, Any] = {"run": run_id, "since": first, "until": until, "days": days}
             values["implausible"] = IMPLAUSIBLE
+            if name == "prices":
+                values |= {"factor": unit_price.IMPLAUSIBLE, "weighed": sorted(WEIGHED), "least": LEAST_OPTIONS}
             if name == "sizes":
                 values |= await _sizes(conn)
             if name == "pack_sizes":

@@ -127,9 +127,16 @@ class PricePerGram(Struct, kw_only=True, frozen=True):
     currency: _Currency
     category: _Category
     products: Annotated[int, doc("Products with such options.")]
-    options: Annotated[int, doc("Options with a price and a known weight.")]
+    options: Annotated[int, doc("Options with a price and a known weight that the row is based on.")]
     without_weight: Annotated[int, doc("Options left out because their weight is unknown.")]
     without_price: Annotated[int, doc("Options left out because they have no price.")]
+    implausible: Annotated[
+        int,
+        doc(
+            "Options left out because their price per gram is more than eight times the median of the category (of that "
+            "currency, in all states), or less than an eighth of it: usually a wrong weight on the menu."
+        ),
+    ]
     regular: Annotated[_Distribution, doc("Regular price per gram, before specials.")]
     effective: Annotated[_Distribution, doc("Price per gram that a customer pays, specials included.")]
     coverage: _Coverage

@@ -50,7 +50,7 @@ SELECT r.finished_at AS at, r.error FROM (SELECT * FROM analytics_runs WHERE sta
  WHERE r.status = 'failed' AND r.id > coalesce(%(run)s::bigint, 0);
 
 -- name: price_per_gram
-SELECT place, all_states, state, currency, category, products, options, without_weight, without_price,
+SELECT place, all_states, state, currency, category, products, options, without_weight, without_price, implausible,
        json_build_object('n', regular_n, 'p10', regular_p10, 'median', regular_median, 'p90', regular_p90, 'mean', regular_mean) AS regular,
        json_build_object('n', effective_n, 'p10', effective_p10, 'median', effective_median, 'p90', effective_p90, 'mean', effective_mean) AS effective,
        {coverage}

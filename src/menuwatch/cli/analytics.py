@@ -58,8 +58,8 @@ _COVERAGE = (
 _COLUMNS = {
     Report.PRICES: (
         ("where", "State"), ("category", "Category"), ("options", "Options"), ("without_weight", "No weight"),
-        ("regular_median", "Regular"), ("effective_p10", "p10"), ("effective_median", "Paid (median)"), ("effective_p90", "p90"),
-        ("effective_mean", "Mean"), *_COVERAGE,
+        ("implausible", "Implausible"), ("regular_median", "Regular"), ("effective_p10", "p10"), ("effective_median", "Paid (median)"),
+        ("effective_p90", "p90"), ("effective_mean", "Mean"), *_COVERAGE,
     ),
     Report.BRANDS: (
         ("where", "State"), ("brand", "Brand"), ("products", "Products"), ("in_stock", "In stock"), ("share", "Share"),

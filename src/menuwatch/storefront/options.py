@@ -10,6 +10,7 @@ import msgspec
 
 from menuwatch.catalog.taxonomy.package import content_of, mass, shortest
 from menuwatch.catalog.taxonomy.sizes import by_ounces, size_of, size_order
+from menuwatch.catalog.taxonomy.unit_price import IMPLAUSIBLE
 from menuwatch.core.shapes import doc
 from menuwatch.matching import packages
 
@@ -19,8 +20,6 @@ BY_WEIGHT = frozenset({"flower", "preroll", "vaporizer", "concentrate"})
 BY_CONTENT = frozenset({"edible", "oral", "tincture", "topical"})
 LOWEST_PRICE = 10
 """Cents; what costs less is a placeholder or a promotion, and sorted last. Statements say the number themselves."""
-IMPLAUSIBLE = 8
-"""A price per gram this many times the median of its category, or below it by that factor, is taken for an error of the menu."""
 _DEAREST_DOSE = 100_000
 """Price per 10 mg above which the content is taken for an error: $10."""
 _LARGEST_GRAMS = Decimal(500)

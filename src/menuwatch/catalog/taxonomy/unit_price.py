@@ -6,6 +6,10 @@ from decimal import Decimal
 
 from menuwatch.catalog.taxonomy.package import package
 
+IMPLAUSIBLE = 8
+"""A price per gram this many times the median of its category, or below it by that factor, is taken for an error of the menu, such as
+0.01 g for a cartridge of 1 g. Holds for categories sold by their own mass."""
+
 _PLACES = Decimal("0.0001")
 
 

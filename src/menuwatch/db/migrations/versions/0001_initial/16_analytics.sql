@@ -68,9 +68,10 @@ CREATE TABLE analytics_price_stats (
   currency                 text NOT NULL,
   category                 text,
   products                 integer NOT NULL,       -- that have an option below
-  options                  integer NOT NULL,       -- with a price and a known weight
+  options                  integer NOT NULL,       -- with a price and a known weight, less the implausible ones
   without_weight           integer NOT NULL,       -- options on offer that are left out for want of a weight,
-  without_price            integer NOT NULL,       -- or of a price
+  without_price            integer NOT NULL,       -- of a price,
+  implausible              integer NOT NULL,       -- or as their price per gram is far from the median of the category
   regular_n                integer NOT NULL,
   regular_p10              numeric,
   regular_median           numeric,
