@@ -121,6 +121,21 @@ def test_every_dropped_item_is_named_with_its_position(command: Command, tmp_pat
     assert {one["payload_id"] for one in again["warnings"]} == {again["stores"][0]["payload_id"]}
 
 
+def test_menus_without_a_time_are_counted_in_a_note(command: Command, tmp_path: Path) -> None:
+    """Two raw menus count as crawled now; an archive file keeps its time, and what is imported again the one that it got."""
+    files = [tmp_path / "a.json", tmp_path / "b.json", tmp_path / "dated.json"]
+    files[0].write_bytes(page([product(1, store="a" * 24)]))
+    files[1].write_bytes(page([product(1, store="b" * 24)]))
+    files[2].write_bytes(archived(NOW, page([product(1)])))
+    first = command.run(*files)
+    assert first.returncode == 0, first.stderr
+    assert "menuwatch: 2 menus without a time: imported as crawled now (archive files keep theirs)" in first.stderr
+    again = command.run(*files)
+    assert (again.returncode, "crawled now" in again.stderr) == (0, False)
+    files[0].write_bytes(page([product(1, price=9, store="a" * 24)]))
+    assert command.report(*files)["undated"] == 1
+
+
 def test_an_empty_menu_among_others_is_skipped(command: Command, tmp_path: Path) -> None:
     empty, other = tmp_path / "empty.json", tmp_path / "menu.json"
     empty.write_bytes(page([]))

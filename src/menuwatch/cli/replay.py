@@ -92,6 +92,7 @@ def _report(outcome: Outcome, stock: dict[str, int]) -> dict[str, Any]:
         ],
         "files": outcome.files,
         "menus": len(done),
+        "undated": sum(menu.undated for menu in done),
         "repeated_files": outcome.repeated,
         "left_out": [{"file": file.source, "reason": file.reason, "empty": file.empty} for file in outcome.left_out],
         "stores": [
@@ -133,6 +134,9 @@ def _print(outcome: Outcome, report: dict[str, Any]) -> None:
         notes.append(f"{files} skipped: a menu without products may be a block page (--json lists all)")
     if outcome.repeated:
         notes.append(f"{pluralize(outcome.repeated, 'file')} repeated a page of another")
+    if report["undated"]:
+        undated = pluralize(report["undated"], "menu")
+        notes.append(f"{undated} without a time: imported as crawled now (archive files keep theirs)")
     if stateless := len({menu.store.id for menu in menus if menu.store.state is None}):
         notes.append(
             f"{pluralize(stateless, 'store')} without a known state: not counted by state (set it with --state NM)"

@@ -40,7 +40,7 @@ _PLATFORM_ID = re.compile(r"[0-9a-f]{24}")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
     """Result for one menu. `refused` says why it was archived but not applied, `part` which part of the menu the files held
-    (None if complete).
+    (None if complete), `undated` whether it was archived with the time of the replay, since the files have none.
     """
 
     store: Store
@@ -49,6 +49,7 @@ class Replayed:
     warnings: tuple[dict[str, Any], ...] = ()
     refused: str | None = None
     part: str | None = None
+    undated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +108,12 @@ async def replay(
 
 
 async def _replay_menu(context: HandlerContext, menu: RecordedMenu, text: str | None, state: str | None) -> Replayed:
-    store, payload = await _archived(context, menu, text, state)
+    store, payload, added = await _archived(context, menu, text, state)
+    done = await _applied(context, menu, store, payload)
+    return replace(done, undated=added and menu.fetched_at is None)
+
+
+async def _applied(context: HandlerContext, menu: RecordedMenu, store: Store, payload: Payload) -> Replayed:
     part = menu.shortfall
     if payload.applied_at is not None:
         counts, warnings = await _unchanged(context, payload), await _warnings(context, payload)
@@ -152,9 +158,9 @@ async def _unchanged(context: HandlerContext, payload: Payload) -> dict[str, Any
 
 async def _archived(
     context: HandlerContext, menu: RecordedMenu, text: str | None, state: str | None
-) -> tuple[Store, Payload]:
-    """The menu's store and payload row, existing or new. Locks the store's row, so that concurrent replays find each other's
-    payloads and never share a fetch time.
+) -> tuple[Store, Payload, bool]:
+    """The menu's store and payload row, and whether the row is new. Locks the store's row, so that concurrent replays find each
+    other's payloads and never share a fetch time.
     """
     async with archive_transaction(context.pool, context.archive) as (conn, transaction):
         store_id = await _store(conn, menu, text)
@@ -169,7 +175,7 @@ async def _archived(
             pages=tuple(menu.pages),
         )
         known = await _known(conn, store, menu, doc)
-        return store, known or await _insert(conn, transaction, context, store, menu, doc)
+        return store, known or await _insert(conn, transaction, context, store, menu, doc), known is None
 
 
 def _said_of(menu: RecordedMenu, state: str | None) -> Details:
