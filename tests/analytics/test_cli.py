@@ -98,6 +98,11 @@ def test_every_figure_in_every_form(run: Any) -> None:
         assert len(run(*words).stdout.splitlines()) > 1, words
         assert len(list(csv.DictReader(io.StringIO(run(*words, "--format", "csv").stdout)))) > 0, words
     days = json.loads(run("by-day", "--json").stdout)
+    rows = [*days["items"], *csv.DictReader(io.StringIO(run("by-day", "--format", "csv").stdout))]
+    assert all(
+        int(row["products"]) == int(row["in_stock"]) + int(row["out_of_stock"]) + int(row["unknown_stock"])
+        for row in rows
+    )
     assert days["kept_since"] == min(row["day"] for row in days["items"])
     assert f"Days are kept since {days['kept_since']}." in run("by-day").stderr
     early = run("by-day", "--from", "2020-01-01", "--to", "2020-12-31")

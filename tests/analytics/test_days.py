@@ -14,7 +14,7 @@ WINDOW = timedelta(days=2)
 
 async def test_days_are_kept_as_of_their_last_refresh(shop: Shop) -> None:
     """`one` has a special of a quarter off and a product out of stock on the first day; on the second day it has a second special.
-    `two` is never crawled again."""
+    `two`, whose menu has no stock, is never crawled again."""
     one, two = await shop.store("one", state="NM"), await shop.store("two", state="AZ")
     for path in ("by-day", "by-day/brands"):
         none = await shop.ask(f"/api/analytics/{path}")
@@ -26,7 +26,7 @@ async def test_days_are_kept_as_of_their_last_refresh(shop: Shop) -> None:
     gone = item("c", "C", options=[("1g", 30, 0)], type="Edible")
     half = item("a", "A", options=[("1g", 10, 5)], special=[5])
     await shop.crawl(one, 0, [plain, gone])
-    await shop.crawl(two, 0, [item("x", "X", options=[("1g", 10, 5)])])
+    await shop.crawl(two, 0, [item("x", "X", options=[("1g", 10, None)])])
     async with shop.pool.connection() as conn:
         acme = await add_brand(conn, "Acme")
         kush = await add_product(conn, "Kush", acme)
@@ -46,6 +46,7 @@ async def test_days_are_kept_as_of_their_last_refresh(shop: Shop) -> None:
         "products",
         "in_stock",
         "out_of_stock",
+        "unknown_stock",
         "out_share",
         "priced",
         "on_special",
@@ -54,10 +55,10 @@ async def test_days_are_kept_as_of_their_last_refresh(shop: Shop) -> None:
         "stores",
     )
     figures = {(row["day"][-2:], row["state"]): tuple(row[name] for name in names) for row in rows}
-    assert figures["01", "NM"] == (3, 2, 1, 0.3333, 2, 1, 0.5, 0.25, 1)
-    assert figures["01", "all"] == (4, 3, 1, 0.25, 3, 1, 0.3333, 0.25, 2)
+    assert figures["01", "NM"] == (3, 2, 1, 0, 0.3333, 2, 1, 0.5, 0.25, 1)
+    assert figures["01", "all"] == (4, 2, 1, 1, 0.3333, 3, 1, 0.3333, 0.25, 2)
     # `c` is no longer on the menu; the median of 0.25 and 0.5.
-    assert figures["02", "NM"] == (2, 2, 0, 0, 2, 2, 1, 0.375, 1)
+    assert figures["02", "NM"] == (2, 2, 0, 0, 0, 2, 2, 1, 0.375, 1)
     assert figures["02", "all"] == figures["02", "NM"]
     assert rows[1]["known_stores"] == 2
     (edible,) = await shop.walk("/api/analytics/by-day", category="edible", state="NM")

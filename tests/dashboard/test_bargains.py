@@ -73,7 +73,7 @@ async def test_the_cheapest_basket_as_tables_and_as_a_file(viewer: httpx.AsyncCl
 DAYS = """
 INSERT INTO market_days (day, state, category, products, in_stock, out_of_stock, priced, on_special, depth_median, depth_mean, stores,
        known_stores)
-VALUES ('2026-11-01', 'NM', 'all', 100, 80, 20, 80, 8, 0.25, 0.2, 3, 4),
+VALUES ('2026-11-01', 'NM', 'all', 100, 70, 20, 80, 8, 0.25, 0.2, 3, 4),
        ('2026-11-03', 'NM', 'all', 110, 90, 10, 90, 18, 0.3, 0.3, 4, 4),
        ('2026-11-03', 'NM', 'flower', 50, 40, 10, 40, 4, 0.1, 0.1, 4, 4), ('2026-11-03', 'all', 'all', 999, 9, 9, 9, 9, 0.1, 0.1, 9, 9)
 """
@@ -101,13 +101,13 @@ async def test_figures_by_day_have_a_chart_a_period_and_a_file(viewer: httpx.Asy
     path = "/admin/analytics/by-day"
     shown = await viewer.get(f"{path}?state=NM")
     text = words(shown)
-    assert "2026-11-03 110 10 10.0 % 20.0 % 30.0 % 4 4" in text
-    assert "2026-11-01 100 20 20.0 %" in text
+    assert "2026-11-03 110 10 10 10.0 % 20.0 % 30.0 % 4 4" in text
+    assert "2026-11-01 100 20 10 22.2 %" in text
     assert "Days are kept since 2026-11-01." in text
     assert "999" not in text
     assert 'id="chart-by-day"' in shown.text
     # The day between has no figures.
-    assert '"values":[0.2,null,0.1]' in shown.text.replace("&#34;", '"').replace(" ", "")
+    assert '"values":[0.2222,null,0.1]' in shown.text.replace("&#34;", '"').replace(" ", "")
     assert "2026-11-01 100" not in words(await viewer.get(f"{path}?state=NM&from=2026-11-02"))
     assert "2026-11-03" not in words(await viewer.get(f"{path}?state=NM&to=2026-11-02"))
     before = words(await viewer.get(f"{path}?state=NM&from=2026-10-01&to=2026-10-31"))

@@ -485,11 +485,11 @@ class MarketDay(Struct, kw_only=True, frozen=True):
     category: Annotated[str, doc("Canonical category, `all` or `unknown`.")]
     products: Annotated[int, doc("Products on the menus.")]
     in_stock: Annotated[int, doc("Of `products`, those in stock.")]
-    out_of_stock: Annotated[
-        int, doc("Of `products`, those listed as out of stock; for the others the menu does not say.")
-    ]
+    out_of_stock: Annotated[int, doc("Of `products`, those listed as out of stock.")]
+    unknown_stock: Annotated[int, doc("Of `products`, those on menus without stock information.")]
     out_share: Annotated[
-        Decimal | None, doc("`out_of_stock` divided by the sum of both, 0 to 1; null if no menu says.")
+        Decimal | None,
+        doc("`out_of_stock` divided by the sum of it and `in_stock`, 0 to 1; null if no menu has stock."),
     ]
     priced: Annotated[int, doc("Products on offer with a regular price.")]
     on_special: Annotated[int, doc("Of `priced`, those with an option below it.")]

@@ -302,7 +302,7 @@ SELECT f.place, f.canonical_product_id, c.name, f.brand_id, b.name AS brand, f.c
  ORDER BY f.place LIMIT %(limit)s;
 
 -- name: market_days
-SELECT day, state, category, products, in_stock, out_of_stock, round(out_of_stock::numeric / nullif(in_stock + out_of_stock, 0), 4) AS out_share,
+SELECT day, state, category, products, in_stock, out_of_stock, unknown_stock, round(out_of_stock::numeric / nullif(in_stock + out_of_stock, 0), 4) AS out_share,
        priced, on_special, round(on_special::numeric / nullif(priced, 0), 4) AS special_share, depth_median, depth_mean, stores, known_stores
   FROM market_days
  WHERE (%(since)s::date IS NULL OR day >= %(since)s) AND (%(until)s::date IS NULL OR day < %(until)s)

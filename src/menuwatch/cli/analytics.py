@@ -130,8 +130,9 @@ _COLUMNS = {
     ),
     Report.MARKET_DAYS: (
         ("day", "Day"), ("state", "State"), ("category", "Category"), ("products", "Products"), ("in_stock", "In stock"),
-        ("out_of_stock", "Out"), ("out_share", "Out share"), ("priced", "Priced"), ("on_special", "Discounted"),
-        ("special_share", "Share"), ("depth_median", "Depth"), ("stores", "Stores"), ("known_stores", "Known"),
+        ("out_of_stock", "Out"), ("unknown_stock", "Unknown"), ("out_share", "Out share"), ("priced", "Priced"),
+        ("on_special", "Discounted"), ("special_share", "Share"), ("depth_median", "Depth"), ("stores", "Stores"),
+        ("known_stores", "Known"),
     ),
     Report.BRAND_DAYS: (
         ("day", "Day"), ("state", "State"), ("brand_id", "#"), ("brand", "Brand"), ("products", "Products"), ("in_stock", "In stock"),

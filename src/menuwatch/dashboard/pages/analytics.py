@@ -157,7 +157,7 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
     )),
     Report.MARKET_DAYS: ("By day", (
         _Column("Day (UTC)", "day", "text"), _Column("Products", "products"), _Column("Out of stock", "out_of_stock"),
-        _Column("Share out", "out_share", "share"),
+        _Column("Unknown stock", "unknown_stock"), _Column("Share out", "out_share", "share"),
         _Column("Share on special", "special_share", "share"), _Column("Median discount", "depth_median", "share"),
         _Column("Stores", "stores"), _Column("Known stores", "known_stores"),
     )),

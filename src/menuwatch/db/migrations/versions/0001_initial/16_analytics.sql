@@ -439,7 +439,8 @@ CREATE TABLE market_days (
   category                 text NOT NULL COLLATE "C",
   products                 integer NOT NULL,       -- on the menus
   in_stock                 integer NOT NULL,
-  out_of_stock             integer NOT NULL,       -- listed as such; of the rest the menu does not say
+  out_of_stock             integer NOT NULL,       -- listed as such
+  unknown_stock            integer GENERATED ALWAYS AS (products - in_stock - out_of_stock) STORED,  -- the menu does not say
   priced                   integer NOT NULL,       -- on offer, with a regular price
   on_special               integer NOT NULL,       -- of these, with an option below it
   depth_median             numeric,

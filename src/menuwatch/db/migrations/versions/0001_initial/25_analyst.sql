@@ -459,6 +459,7 @@ BEGIN
         ('market_days', 'products', 'Products on the menus.'),
         ('market_days', 'stores', 'Stores with such products on a menu that was not stale.'),
         ('market_days', 'out_of_stock', 'Of products, those that are listed as out of stock.'),
+        ('market_days', 'unknown_stock', 'Of products, those on menus without stock information.'),
         (NULL, 'priced', 'Products on offer with a regular price.'),
         ('brand_days', 'state', 'State or province; all: all of them together; unknown.'),
         ('brand_days', 'brand', 'Name of the brand now.'),
