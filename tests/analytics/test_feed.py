@@ -159,3 +159,21 @@ async def test_filters_of_list_and_feed(shop: Shop) -> None:
     )
     late = await shop.walk("/api/changes", since=at(5.5).isoformat(), until=at(7).isoformat())
     assert {c["dispensary_id"] for c in late} == {two}
+
+
+async def test_an_empty_list_of_changes_says_why(shop: Shop) -> None:
+    async def notice(**params: Any) -> str | None:
+        page = await shop.ask("/api/changes", params=params)
+        assert (page["items"], page["next"]) == ([], None)
+        return page["notice"]
+
+    store = await shop.store("only", state="NM")
+    await shop.crawl(store, 1, [item("a", options=[("1g", 10, 5)])])
+    assert await notice() == "No changes yet: a store must be crawled twice first."
+    assert await notice(state="NM") == "No changes yet: a store must be crawled twice first."
+    assert await notice(state=["AZ", "ON"]) == "No store is known: Arizona, Ontario."
+    assert await notice(kind="merged") is None, "no crawl merges what no second one changes"
+    await shop.crawl(store, 5, [item("a", options=[("1g", 12, 5)])])
+    assert await notice(state="NM", brand="nobody") is None
+    full = await shop.ask("/api/changes", params={"state": ["NM", "AZ"]})
+    assert (len(full["items"]), full["notice"]) == (1, None)

@@ -133,5 +133,20 @@ async def test_changes_have_one_form_as_csv(shop: Shop, run: Run) -> None:
     ]
     assert (await run("changes", "--csv", "--limit", "2")).stdout.splitlines() == [header, *listed[:2]]
     assert (await run("changes", "--format", "csv", "--kind", "price_drop")).stdout.splitlines() == [header, listed[2]]
-    assert (await run("changes", "--csv", "--state", "NV")).stdout.splitlines() == [header]
-    assert (await run("changes", "--csv", "--kind", "merged")).stdout.splitlines() == [MATCH_EVENT_HEADER]
+    assert (await run("changes", "--csv", "--limit", "2")).stderr == ""
+    for words, heading, note in (
+        (("--state", "NV"), header, "No changes yet: a store must be crawled twice first."),
+        (("--state", "TX"), header, "No store is known: Texas."),
+        (("--brand", "nobody"), header, "No matching changes."),
+        (("--kind", "merged"), MATCH_EVENT_HEADER, "No matching changes."),
+    ):
+        empty = await run("changes", "--csv", *words)
+        assert (empty.stdout.splitlines(), empty.stderr.splitlines()) == ([heading], [note])
+        assert (await run("changes", *words)).stderr.splitlines() == [note], "the table says the same"
+
+
+async def test_changes_before_a_second_crawl_say_why_there_are_none(shop: Shop, run: Run) -> None:
+    await shop.crawl(await shop.store(state="AZ"), 0, [item("a", options=[("1g", 10, 7)])])
+    empty = await run("changes", "--csv")
+    assert empty.stdout.splitlines() == [CHANGE_HEADER]
+    assert empty.stderr.splitlines() == ["No changes yet: a store must be crawled twice first."]

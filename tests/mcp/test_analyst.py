@@ -80,9 +80,7 @@ async def test_answers_say_why_there_is_nothing(pool: Pool, tmp_path: Path) -> N
     async with endpoint(context(pool, tmp_path)) as port, over_http(port, await bearer(pool)) as asking:
         for tool in ("list_changes", "list_stock_outs"):
             assert (await asking(tool))["notice"] == "No changes yet: a store must be crawled twice first."
-        assert (await asking("list_changes", state="TX"))[
-            "notice"
-        ] == "No changes yet: a store must be crawled twice first."
+        assert (await asking("list_changes", state="TX"))["notice"] == "No store is known: Texas."
         assert (await asking("search_stores", state="TX"))["notice"] == "No store is known: Texas."
         unknown = await asking("get_price_index", state="unknown")
         assert unknown["coverage"] == {

@@ -322,7 +322,7 @@ async def _why_empty(conn: Connection, report: Report, filters: ReportFilter) ->
     found = await fetch_one(conn, _q.why_empty, values)
     assert found is not None
     if filters.state not in (None, ALL, UNKNOWN) and found["no_stores"]:
-        return f"No store is known: {states.NAMES.get(filters.state, filters.state)}."
+        return states.no_store_in(states.name_of(filters.state))
     if report in _OF_MATCHED and found["not_matched"]:
         return NOT_MATCHED
     if filters.canonical_product is not None and found["no_product"]:

@@ -38,6 +38,7 @@ from menuwatch.core.shapes import Instant, doc, json_of
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
 from menuwatch.db.query import Row, fetch_all, fetch_one, fetch_structs
+from menuwatch.geo import states
 from menuwatch.geo.circle import Circle
 
 _q = sql.load(__package__, "changes.sql")
@@ -380,14 +381,20 @@ async def _read_changes(conn: Connection, keys: Sequence[Row]) -> list[AnyChange
     return [next(changed) if key["product_id"] > 0 else events[-key["product_id"]] for key in keys]
 
 
-NOT_KNOWN = "No changes yet: a store must be crawled twice first."
+_NOT_KNOWN = "No changes yet: a store must be crawled twice first."
 
 
-async def are_known(conn: Connection, where: ChangeFilter) -> bool:
-    """Whether any store of the filter was crawled twice."""
+async def why_empty(conn: Connection, where: ChangeFilter) -> str | None:
+    """Why there are no changes, if that is known: no store of these states is known, or none of the filter was crawled twice. Merged
+    and split products belong to no store."""
+    if where.kind in MATCHING:
+        return None
     values = {
         name: None if chosen is None else list(chosen)
         for name, chosen in (("stores", where.stores), ("states", where.states))
     }
-    found = await fetch_one(conn, _q.are_known, values)
-    return bool(found and found["known"])
+    found = await fetch_one(conn, _q.why_empty, values)
+    assert found is not None, "it gives one row"
+    if where.states and found["no_stores"]:
+        return states.no_store_in(", ".join(states.name_of(state) for state in where.states))
+    return None if found["known"] else _NOT_KNOWN

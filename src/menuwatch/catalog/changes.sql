@@ -127,8 +127,9 @@ SELECT c.product_id, c.dispensary_id, d.name AS store, d.state, c.provider_produ
   LEFT JOIN store_locations l ON l.dispensary_id = c.dispensary_id
  ORDER BY k.place;
 
--- name: are_known
--- Whether a store was crawled twice: the first crawl of a store changes nothing.
-SELECT EXISTS (SELECT FROM dispensaries d JOIN store_crawls c ON c.dispensary_id = d.id AND c.crawled_at < d.last_crawled_at
+-- name: why_empty
+-- What can be why there are no changes: no store, or none that was crawled twice (the first crawl of a store changes nothing).
+SELECT NOT EXISTS (SELECT FROM dispensaries WHERE state = ANY (%(states)s::text[])) AS no_stores,
+       EXISTS (SELECT FROM dispensaries d JOIN store_crawls c ON c.dispensary_id = d.id AND c.crawled_at < d.last_crawled_at
                 WHERE (%(stores)s::integer[] IS NULL OR d.id = ANY (%(stores)s)) AND (%(states)s::text[] IS NULL OR d.state = ANY (%(states)s)))
     AS known;

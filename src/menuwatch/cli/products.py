@@ -12,15 +12,14 @@ import msgspec
 import typer
 
 from menuwatch.catalog.changes import (
-    NOT_KNOWN,
     AnyChange,
     Change,
     ChangeFilter,
     ChangeSide,
     Kind,
-    are_known,
     list_changes,
     resolve,
+    why_empty,
 )
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.catalog.match_changes import MatchChange
@@ -43,7 +42,7 @@ from menuwatch.cli.options import (
     parse_states,
     parse_updated,
 )
-from menuwatch.cli.output import Column, Format, format_potency, print_list, standard_output
+from menuwatch.cli.output import Column, Format, format_potency, notice, print_list, standard_output
 from menuwatch.cli.startup import read
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import money
@@ -252,36 +251,38 @@ def changes(
     async def find(conn: Connection) -> ChangeFilter:
         return replace(where, stores=await find_store_ids(conn, [store] if store is not None else None))
 
-    async def write_csv(system: System, conn: Connection) -> None:
-        request = export.changes_of(
-            await resolve(conn, await find(conn)), FileFormat.CSV, newest_first=True, limit=out.limit
-        )
-        file = standard_output()
-        async with export.read_snapshot(conn, request, ParquetPartitions(system.archive.storage)):
-            await export.write(conn, request, file)
-        file.flush()
+    no_match = "No matching changes." if filtered else "No changes in that period." if since else "No changes yet."
 
-    async def act(_: System, conn: Connection) -> tuple[list[AnyChange], bool, bool]:
+    async def write_csv(system: System, conn: Connection) -> str | None:
+        chosen = await find(conn)
+        request = export.changes_of(await resolve(conn, chosen), FileFormat.CSV, newest_first=True, limit=out.limit)
+        file, written = standard_output(), 0
+
+        def count(rows: int, _: int) -> None:
+            nonlocal written
+            written += rows
+
+        async with export.read_snapshot(conn, request, ParquetPartitions(system.archive.storage)):
+            await export.write(conn, request, file, on_progress=count)
+        file.flush()
+        return None if written else await why_empty(conn, chosen) or no_match
+
+    async def act(_: System, conn: Connection) -> tuple[list[AnyChange], bool, str | None]:
         chosen = await find(conn)
         rows, more = await _collect(lambda after, limit: list_changes(conn, chosen, after=after, limit=limit), out.rows)
-        return rows, more, bool(rows) or await are_known(conn, chosen)
+        return rows, more, None if rows else await why_empty(conn, chosen)
 
     if out.format is Format.CSV:
-        read(write_csv)
+        if (why := read(write_csv)) is not None:
+            notice(why)
         return
-    rows, more, known = read(act)
+    rows, more, why = read(act)
     matched = any(isinstance(row, MatchChange) for row in rows)
     print_list(
         rows,
         CHANGE_COLUMNS if matched else CHANGE_COLUMNS[:-1],
         out.format,
-        empty=NOT_KNOWN
-        if not known
-        else "No matching changes."
-        if filtered
-        else "No changes in that period."
-        if since
-        else "No changes yet.",
+        empty=why or no_match,
     )
     out.note_limit(more)
 

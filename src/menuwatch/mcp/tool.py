@@ -21,7 +21,7 @@ from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.errors import Refused
 from menuwatch.core.logging import get_logger
 from menuwatch.db.pool import Connection, Pool
-from menuwatch.geo.states import NAMES, PROVINCES
+from menuwatch.geo.states import NAMES, PROVINCES, no_store_in
 from menuwatch.mcp.answer import (
     MAX_CHARACTERS,
     AnswerCoverage,
@@ -241,7 +241,7 @@ class Tool(Generic[Q]):
         cursor = None if page.next is None else paging.encode(mark, page.next)
         notice = page.notice
         if notice is None and page.coverage is not None and not page.coverage.known_stores:
-            notice = f"No store is known: {page.coverage.scope}."
+            notice = no_store_in(page.coverage.scope)
         items = {"items": list(page.rows)} if "items" in self.answer.__struct_fields__ else {}
         limits = AnswerLimits(
             rows=len(page.rows),

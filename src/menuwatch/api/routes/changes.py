@@ -75,7 +75,13 @@ def _filter(query: ChangesQuery) -> ChangeFilter:
     )
 
 
-@router.get("", **returns_page(Change, MatchChange), summary="List changes, newest first")
+_NOTICE = {
+    "anyOf": [{"type": "string"}, {"type": "null"}],
+    "description": "Why there are no changes; null if there are some, or if that is not known.",
+}
+
+
+@router.get("", **returns_page(Change, MatchChange, notice=_NOTICE), summary="List changes, newest first")
 async def list_changes(request: Request, conn: ReadConn, query: Annotated[ChangesQuery, Query()]) -> Response:
     """Lists each price or stock change between two crawls of a store, with the product before and after it, by the time of the
     later crawl. Canonical products that were merged or split are listed among them: `type` distinguishes them.
@@ -86,7 +92,9 @@ async def list_changes(request: Request, conn: ReadConn, query: Annotated[Change
     where = _filter(query)
     keys = Keyset(query, tuple[datetime, int], "changes", where)
     rows = await changes.list_changes(conn, where, after=keys.after, limit=query.limit)
-    return page(request, rows.items, keys.cursor(rows.next))
+    has_some = rows.items or rows.next is not None or keys.after is not None
+    notice = None if has_some else await changes.why_empty(conn, where)
+    return page(request, rows.items, keys.cursor(rows.next), notice=notice)
 
 
 _NEXT = {"type": "string", "description": "Cursor for the next request. Always present: use it again later."}

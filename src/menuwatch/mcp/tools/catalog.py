@@ -307,8 +307,8 @@ async def _list_changes(call: Call, query: Any, where: ChangeFilter) -> Page:
     found = await changes.list_changes(call.conn, where, after=after, limit=call.limit)
     scope = state_name(query.state) if query.store_id is None else f"store {query.store_id}"
     observed = await call.observed(scope, StoreFilter(states=where.states), where.stores)
-    known = found.items or after is not None or await changes.are_known(call.conn, where)
-    return Page(rows=found.items, next=found.next, notice=None if known else changes.NOT_KNOWN, **observed)
+    notice = None if found.items or after is not None else await changes.why_empty(call.conn, where)
+    return Page(rows=found.items, next=found.next, notice=notice, **observed)
 
 
 @tool("List changes", ChangesInput, row=either(Change, MatchChange))
