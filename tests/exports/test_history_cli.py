@@ -106,7 +106,12 @@ async def test_lists_are_narrowed(shop: Shop, run: Run) -> None:
     assert await names("changes", "--brand", "other") == ["Bee"]
     assert await names("changes", "--category-canon", "flower") == ["Aye", "Aye"]
     assert await names("changes", "--state", "NV") == []
-    assert "is in the future" in (await run("changes", "--since", "2130-01-01", code=2)).stderr
+    for words in (
+        ("changes", "--since"), ("products", "--new-since"), ("products", "--gone-since"), ("products", "--updated-since"),
+        ("stores", "list", "--updated-since"), ("export", "changes", "-", "--since"), ("visitors", "days", "--since"),
+    ):  # fmt: skip
+        refused = await run(*words, "2130-01-01", code=2)
+        assert f"{words[-1]} '2130-01-01' is in the future: give a time until now, 20" in refused.stderr, words
 
 
 async def test_changes_have_one_form_as_csv(shop: Shop, run: Run) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from menuwatch.db.pool import Pool
 from menuwatch.mcp.answer import MAX_CHARACTERS
-from tests.mcp.clients import LEGACY, Asking, context, endpoint, over_http
+from tests.mcp.clients import LEGACY, Asking, Failed, context, endpoint, over_http
 from tests.mcp.proof import Market
 from tests.users_fixture import bearer
 
@@ -90,3 +92,21 @@ async def test_answers_say_why_there_is_nothing(pool: Pool, tmp_path: Path) -> N
         near = await asking("list_offers_near", near="35.08,-106.65")
         assert near["notice"].startswith("None of the 1 stores with a menu has a position: `menuwatch stores place")
         assert "The first crawl was on" in (await asking("get_price_index", state="NM"))["notice"]
+
+
+async def test_a_period_that_starts_in_the_future_is_refused(pool: Pool, tmp_path: Path) -> None:
+    async with endpoint(context(pool, tmp_path)) as port, over_http(port, await bearer(pool)) as asking:
+        for tool, argument, others in (
+            ("list_changes", "since", {}),
+            ("list_stock_outs", "since", {}),
+            ("get_price_history", "since", {"product_id": 1}),
+            ("get_price_index", "since", {}),
+            ("list_discount_depth", "since", {}),
+            ("search_products", "new_since", {}),
+        ):
+            said = f"{argument}: the time '2999-01-01T10:00' is in the future: give a time until now, 20"
+            with pytest.raises(Failed) as refused:
+                await asking(tool, **{argument: "2999-01-01T10:00"}, **others)
+            assert said in str(refused.value), tool
+        # The end of a period may be later.
+        assert (await asking("list_changes", until="2999-01-01"))["items"] == []

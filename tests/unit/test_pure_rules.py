@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from menuwatch.catalog.diff import diff
 from menuwatch.catalog.model import Product
 from menuwatch.catalog.stock import absent
-from menuwatch.cli.options import parse_since
+from menuwatch.cli.options import parse_past, parse_since
 from menuwatch.config.settings import Settings
 from menuwatch.core.clock import ManualClock
 from menuwatch.core.errors import Refused
@@ -105,6 +105,14 @@ def test_since(text: str, moment: datetime) -> None:
 def test_since_that_is_no_time(text: str) -> None:
     with pytest.raises(Refused, match="is not a time"):
         parse_since(text, NOW)
+
+
+def test_a_period_starts_in_the_past() -> None:
+    assert parse_past("7d", NOW) == NOW - timedelta(days=7)
+    now = f"{NOW:%Y-%m-%dT%H:%M:%S}"
+    assert parse_past(now, NOW) == NOW
+    with pytest.raises(Refused, match=r"^--new-since '2031-01-01' is in the future: give a time until now, 2026-"):
+        parse_past("2031-01-01", NOW, "--new-since")
 
 
 def test_a_manual_clock_only_goes_forward() -> None:

@@ -40,7 +40,7 @@ from menuwatch.cli.analytics_options import (
     parse_day,
     parse_scope,
 )
-from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, StoresOption, find_store_ids, parse_since
+from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, StoresOption, find_store_ids, parse_past
 from menuwatch.cli.output import Column, Format, ago, echo, notice, print_json, print_list
 from menuwatch.cli.startup import read, with_system
 from menuwatch.core.errors import Refused
@@ -210,7 +210,7 @@ def new_and_gone(
     store: StoresOption = None,
 ) -> None:
     """Show new and removed products by day (UTC)."""
-    start = parse_since(since, datetime.now(UTC)).astimezone(UTC).date() if since else None
+    start = parse_past(since, datetime.now(UTC)).astimezone(UTC).date() if since else None
     _print_report(Report.DAYS, ReportFilter(state=parse_scope(state), since=start, by=by), out, store)
 
 

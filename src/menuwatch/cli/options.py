@@ -20,6 +20,7 @@ from menuwatch.cli import completion
 from menuwatch.cli.output import Column, Format, notice, print_list
 from menuwatch.core.errors import Refused
 from menuwatch.core.format import pluralize
+from menuwatch.core.moments import parse_past as parse_past
 from menuwatch.core.moments import parse_since as parse_since
 from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, PLACE_FORMS, Circle, parse_area
 from menuwatch.geo.states import parse_state
@@ -87,7 +88,7 @@ def parse_circle(near: str | None, miles: float | None) -> Circle | None:
 
 def parse_updated(text: str | None) -> datetime | None:
     """The time of `--updated-since`; raises Refused."""
-    return None if text is None else parse_since(text, datetime.now(UTC), "--updated-since")
+    return None if text is None else parse_past(text, datetime.now(UTC), "--updated-since")
 
 
 def limit_option(maximum: int | None = None) -> Any:
@@ -270,7 +271,7 @@ def _completed(name: str, kind: Any) -> Any:
 def parse_period(since: str | None, until: str | None) -> tuple[datetime | None, datetime | None]:
     """The values of --since and --until."""
     now = datetime.now(UTC)
-    start = parse_since(since, now) if since else None
+    start = parse_past(since, now) if since else None
     end = parse_since(until, now, "--until") if until else None
     if start and end and start >= end:
         raise Refused("--until must be after --since")

@@ -38,7 +38,7 @@ from menuwatch.cli.options import (
     check_platform,
     find_store_ids,
     parse_circle,
-    parse_since,
+    parse_past,
     parse_states,
     parse_updated,
 )
@@ -172,8 +172,8 @@ def products(
     """List products with price, stock and potency as of their store's last crawl, by name."""
     now = datetime.now(UTC)
     where = ProductFilter(
-        new_since=parse_since(new_since, now, "--new-since") if new_since else None,
-        gone_since=parse_since(gone_since, now, "--gone-since") if gone_since else None,
+        new_since=parse_past(new_since, now, "--new-since") if new_since else None,
+        gone_since=parse_past(gone_since, now, "--gone-since") if gone_since else None,
         categories_canon=_check("--category-canon", category_canon, CATEGORIES),
         subcategories_canon=_check("--subcategory-canon", subcategory_canon, SUBCATEGORIES),
         strains_canon=_check("--strain-canon", strain_canon, STRAINS),
@@ -230,10 +230,7 @@ def changes(
 ) -> None:
     """List price and stock changes, and canonical products that were merged or split, newest first. CSV has the columns of
     `menuwatch export changes`."""
-    now = datetime.now(UTC)
-    start = parse_since(since, now) if since else None
-    if start is not None and start > now:
-        raise Refused(f"--since {since!r} is in the future: it is {now:%Y-%m-%dT%H:%M} UTC")
+    start = parse_past(since, datetime.now(UTC)) if since else None
     where = ChangeFilter(
         kind=kind,
         states=parse_states(state),

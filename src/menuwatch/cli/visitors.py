@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 from msgspec import structs
 
-from menuwatch.cli.options import Commands, Output, limit_option, parse_since
+from menuwatch.cli.options import Commands, Output, limit_option, parse_past, parse_since
 from menuwatch.cli.output import Column, Format, notice, print_json, print_list
 from menuwatch.cli.startup import read
 from menuwatch.core.format import percent, pluralize
@@ -35,10 +35,9 @@ class Days:
     def period(self) -> service.Period:
         now = datetime.now(UTC)
 
-        def day(text: str | None, option: str) -> date | None:
-            return None if text is None else parse_since(text, now, option).astimezone(UTC).date()
-
-        return service.period(now.date(), day(self.since, "--since"), day(self.until, "--until"))
+        since = None if self.since is None else parse_past(self.since, now).astimezone(UTC).date()
+        until = None if self.until is None else parse_since(self.until, now, "--until").astimezone(UTC).date()
+        return service.period(now.date(), since, until)
 
 
 _MEAN = Column("Daily uniques (mean)", "daily_uniques_mean")

@@ -25,3 +25,11 @@ def parse_since(text: str, now: datetime, option: str = "--since", *, sign: int 
             f"{option} {text!r} is not a time: give a date (2026-11-20), a time (2026-11-20T14:30) or an age (6h)"
         ) from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def parse_past(text: str, now: datetime, option: str = "--since") -> datetime:
+    """Parses the start of a period, as `parse_since`; raises Refused for a time in the future, after which there is nothing."""
+    moment = parse_since(text, now, option)
+    if moment > now:
+        raise Refused(f"{option} {text!r} is in the future: give a time until now, {now:%Y-%m-%dT%H:%M} UTC")
+    return moment

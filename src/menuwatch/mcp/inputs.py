@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
@@ -10,28 +11,35 @@ from pydantic import AfterValidator, Field
 from menuwatch.analytics.service import ALL, UNKNOWN
 from menuwatch.catalog.taxonomy.categories import Category
 from menuwatch.core.errors import InvalidField, Refused
-from menuwatch.core.moments import parse_since
+from menuwatch.core.moments import parse_past, parse_since
 from menuwatch.geo.circle import DEFAULT_MILES, FARTHEST_MILES, Circle, parse_area
 from menuwatch.geo.states import parse_state
 from menuwatch.web.inputs import PLACE_HELP, BigId, Input, Place, Search, State, StoreId, Text
 
 
-def _since(text: str) -> str:
+def _any_time(text: str) -> str:
     _moment(text)
     return text
 
 
-def _moment(text: str) -> datetime:
+def _past(text: str) -> str:
+    _moment(text, parse_past)
+    return text
+
+
+def _moment(text: str, parse: Callable[[str, datetime, str], datetime] = parse_since) -> datetime:
     try:
-        return parse_since(text, datetime.now(UTC), "the time").astimezone(UTC)
+        return parse(text, datetime.now(UTC), "the time").astimezone(UTC)
     except Refused as error:
         raise ValueError(str(error)) from None
     except OverflowError:
         raise ValueError(f"the time {text[:40]!r} is out of range: years are 1 to 9999 in UTC") from None
 
 
-Moment = Annotated[Text, Field(max_length=60), AfterValidator(_since)]
+Moment = Annotated[Text, Field(max_length=60), AfterValidator(_any_time)]
 """A time as text, checked; `at` reads it."""
+PastMoment = Annotated[Text, Field(max_length=60), AfterValidator(_past)]
+"""The same of the start of a period: not in the future."""
 WHEN = "a date (2026-11-20) or time (2026-11-20T14:30, UTC if it has no offset), or an age: 90m, 24h, 7d, 2w"
 
 

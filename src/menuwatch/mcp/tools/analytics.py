@@ -33,6 +33,7 @@ from menuwatch.mcp.inputs import (
     AnyCategory,
     Moment,
     NearInput,
+    PastMoment,
     ReportCategory,
     Scope,
     day_of,
@@ -60,7 +61,7 @@ _EACH_CATEGORY = (
     AnyCategory | None,
     Field(None, description="Category, `all` for all of them together, or `unknown`; all of these if omitted."),
 )
-_FIRST_DAY = (Moment | None, Field(None, description=f"First day (UTC): {WHEN}."))
+_FIRST_DAY = (PastMoment | None, Field(None, description=f"First day (UTC): {WHEN}."))
 _LAST_DAY = (Moment | None, Field(None, description=f"Day after the last one (UTC): {WHEN}."))
 
 
@@ -188,7 +189,9 @@ class IndexInput(ListInput):
 
     state: Scope = ONE_SCOPE
     category: AnyCategory = Field("all", description="Category, `all` for all of them together, or `unknown`.")
-    since: Moment | None = Field(None, description=f"First day (UTC): {WHEN}. By default 90 days before the last one.")
+    since: PastMoment | None = Field(
+        None, description=f"First day (UTC): {WHEN}. By default 90 days before the last one."
+    )
     until: Moment | None = Field(
         None, description=f"Last day (UTC), included: {WHEN}. By default the last computed one."
     )

@@ -22,7 +22,19 @@ from menuwatch.core.errors import InvalidField
 from menuwatch.core.shapes import doc
 from menuwatch.geo.units import METERS_PER_MILE, meters_between
 from menuwatch.mcp.answer import Page, as_brief, either, encode, in_brief
-from menuwatch.mcp.inputs import BRAND, CANONICAL, CATEGORY, STATE, STORE, TEXT, WHEN, Moment, NearInput, day_of
+from menuwatch.mcp.inputs import (
+    BRAND,
+    CANONICAL,
+    CATEGORY,
+    STATE,
+    STORE,
+    TEXT,
+    WHEN,
+    Moment,
+    NearInput,
+    PastMoment,
+    day_of,
+)
 from menuwatch.mcp.tool import Call, ListInput, Tool, state_name, tool
 from menuwatch.stores.service import StoreFilter, explain_no_stores_near, list_stores
 from menuwatch.web.inputs import BigId, Input, Search, State, StoreId, Text
@@ -60,7 +72,7 @@ class ProductsInput(ListInput):
     price_max: float | None = Field(
         None, ge=0, le=1e7, allow_inf_nan=False, description="Highest price of the cheapest option."
     )
-    new_since: Moment | None = Field(None, description=f"Only those first seen on a menu since then: {WHEN}.")
+    new_since: PastMoment | None = Field(None, description=f"Only those first seen on a menu since then: {WHEN}.")
     order: Literal["name", "price", "-price", "updated"] = Field(
         "name", description="`price`: cheapest first; `updated`: most recently changed first."
     )
@@ -219,7 +231,7 @@ class HistoryInput(ListInput):
     """Which listing, and when."""
 
     product_id: BigId = Field(description="Id of the listing, as from search_products.")
-    since: Moment | None = Field(None, description=f"Start: {WHEN}. The state in force then is included.")
+    since: PastMoment | None = Field(None, description=f"Start: {WHEN}. The state in force then is included.")
     until: Moment | None = Field(None, description=f"End: {WHEN}.")
 
 
@@ -272,7 +284,7 @@ async def get_price_history(call: Call, query: HistoryInput) -> Page:
 class ChangesInput(ListInput):
     """Which changes."""
 
-    since: Moment = Field("24h", description=f"Start: {WHEN}.")
+    since: PastMoment = Field("24h", description=f"Start: {WHEN}.")
     until: Moment | None = Field(None, description=f"End: {WHEN}.")
     kind: Kind | None = Field(
         None,
@@ -322,7 +334,7 @@ async def list_changes(call: Call, query: ChangesInput) -> Page:
 class StockOutsInput(ListInput):
     """Which stock-outs."""
 
-    since: Moment = Field("7d", description=f"Start: {WHEN}.")
+    since: PastMoment = Field("7d", description=f"Start: {WHEN}.")
     until: Moment | None = Field(None, description=f"End: {WHEN}.")
     state: State | None = STATE
     store_id: StoreId | None = STORE
