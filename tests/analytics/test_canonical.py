@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from menuwatch.analytics.refresh import refresh
+from menuwatch.matching.engine import match_all
 from tests.analytics.reference_stats import near, quantile
 from tests.api.shop import Shop, at, item
 from tests.matching_rows import add_brand, add_location, add_product, listing, match
@@ -358,3 +359,26 @@ async def test_an_empty_report_says_why(shop: Shop) -> None:
     assert await notice("price-per-gram", state="NM") == "No store is known: New Mexico."
     assert await notice("price-dispersion", canonical_product=999_999) == "Canonical product 999999 does not exist."
     assert await notice("price-dispersion", canonical_product=product) is None
+
+
+async def test_matched_products_have_categories_of_the_taxonomy(shop: Shop) -> None:
+    """Vaporizers and accessories as the matcher finds them are compared with the menus that have those categories."""
+    for slug in ("one", "two", "three"):
+        menu = [
+            item("k", "Kush Cartridge", type="Vaporizers", subcategory="cartridges"),
+            item("g", "Grinder", type="Accessories"),
+        ]
+        await shop.crawl(await shop.store(slug, state="AZ"), 1, menu if slug != "three" else menu[:1])
+    await match_all(shop.pool)
+    await refresh(shop.pool, window=timedelta(days=2), now=at(3))
+    for category, stores in (("vaporizer", 3), ("accessory", 2)):
+        (row,) = await shop.walk("/api/analytics/distribution", state="AZ", category=category)
+        assert (row["category"], row["locations"], row["of_category"], row["of_locations"]) == (
+            category,
+            stores,
+            stores,
+            3,
+        )
+        assert row["category_share"] == 1
+        (listed,) = await shop.walk("/api/canonical-products", category=category)
+        assert listed["id"] == row["canonical_product_id"]

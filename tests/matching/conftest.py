@@ -49,7 +49,7 @@ class Matched:
             if store not in self.stores:
                 self.stores[store] = await market.add_store(conn, store)
             menu = [
-                market.item(item, category="flower", price=str(10 + self.crawls), **values)
+                market.item(item, **{"category": "flower", "price": str(10 + self.crawls), **values})
                 for item, values in items.items()
             ]
             await market.crawl(conn, self.stores[store], self.crawls, menu, trusted=True, provider=provider)

@@ -312,6 +312,14 @@ async def test_a_brand_that_becomes_known_is_found_in_names(matched: Matched, na
     assert await matched.rows("SELECT DISTINCT parsed -> 'brand' ->> 0 FROM match_signatures") == [("zeta",)]
 
 
+async def test_a_store_that_is_taken_in_twice_counts_once(matched: Matched) -> None:
+    """The second store's brand is found in the first one's name, whose listing is matched again."""
+    await matched.crawl("a", one=("Zeta Blue Dream", ""))
+    await matched.crawl("b", one=(BLUE, "Zeta"))
+    run = await matched.match()
+    assert (run.taken.stores, run.taken.listings, run.more) == (2, 3, False)
+
+
 @pytest.mark.parametrize("field", ["N/A", "Flower", "a", "A"])
 async def test_a_brand_field_that_names_no_brand_is_none(matched: Matched, field: str) -> None:
     """Neither a category nor the store's own name (it is called "a") keeps a listing from a brand in its name that becomes known."""

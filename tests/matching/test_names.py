@@ -116,8 +116,8 @@ def test_any_text_is_read_the_same_way_twice(name: str, brand: str | None) -> No
 @pytest.mark.parametrize(
     ("name", "field", "kind", "size"),
     [
-        ("Blue Dream 1g Pod", "1/2 g", "vape", Size((Decimal(1),))),
-        ("Blue Dream Pod", "500mg", "vape", Size((Decimal("0.5"),))),
+        ("Blue Dream 1g Pod", "1/2 g", "vaporizer", Size((Decimal(1),))),
+        ("Blue Dream Pod", "500mg", "vaporizer", Size((Decimal("0.5"),))),
         ("Blue Dream", "1/8oz", "flower", Size((Decimal("3.5"),))),
         ("Blue Dream", "eighth ounce", "flower", Size((Decimal("3.5"),))),
         ("Peach Gummies 100mg (10ct)", "", "edible", Size((Decimal(100), Decimal(1000)), 10)),
@@ -168,9 +168,9 @@ def test_a_brand_may_be_joined_with_the_device() -> None:
     vape = {"category": "vaporizer", "subcategory": "Cartridge"}
     pod = read("AcmePod - Blue Dream - .5g", **vape)
     assert (pod.words, pod.form, pod.device_by_menu) == (("blue", "dream"), ("pod",), False)
-    assert read("Blue Dream Acmepro Pod .5", None, known, category="accessory").kind == "vape"
+    assert read("Blue Dream Acmepro Pod .5", None, known, category="accessory").kind == "vaporizer"
     assert read("Blue Dream Acmepro Pod .5", None, known, category="accessory").brand == ("acme",)
-    assert read("AcmePro Pod Battery", category="accessory").kind == "gear"
+    assert read("AcmePro Pod Battery", category="accessory").kind == "accessory"
     assert read("AcmePro | Sport Battery", category="accessory").words == ("sport", "battery")
 
 

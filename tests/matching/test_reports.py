@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from menuwatch.catalog.taxonomy.categories import CATEGORIES
 from menuwatch.core.errors import InvalidField, NotFound
 from menuwatch.matching.explain import explain
 from menuwatch.matching.model import ReasonCode
@@ -89,3 +90,17 @@ async def test_counts(matched: Matched) -> None:
     assert found.lag_seconds is not None
     assert [(row.name, row.listings, row.shared_listings) for row in found.categories] == [("flower", 3, 2)]
     assert [(row.name, row.products) for row in found.platforms] == [("dutchie", 2)]
+
+
+async def test_products_are_counted_by_categories_of_the_taxonomy(matched: Matched) -> None:
+    listings = {
+        category: {"name": f"Thing of {category}", "brand": "Acme", "category": category} for category in CATEGORIES
+    }
+    await matched.crawl_items("a", listings)
+    await matched.match()
+    async with matched.pool.connection() as conn:
+        found = {row.name: row.listings for row in (await read_stats(conn)).categories}
+    assert found == {
+        "flower": 2, "edible": 3, "vaporizer": 1, "concentrate": 1, "topical": 1, "accessory": 2, "cultivation": 1, "other": 1,
+    }  # fmt: skip
+    assert found.keys() <= CATEGORIES

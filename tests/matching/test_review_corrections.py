@@ -39,7 +39,7 @@ async def test_a_correction_is_kept_with_both_texts(rows: MatchRows, conn: Conne
 
 
 async def test_both_blocks_are_matched_again(rows: MatchRows, conn: Connection) -> None:
-    one, other = rows.product("one"), rows.product("other", category="vape")
+    one, other = rows.product("one"), rows.product("other", category="vaporizer")
     rows.signature("one", [one], block="acme|flower")
     rows.signature("other", [other], block="acme|vape")
     await correct(conn, one, other, True)

@@ -90,8 +90,8 @@ async def test_filters(rows: MatchRows, conn: Connection) -> None:
     rows.brand("Acme Farms", "Acme")
     product = rows.canonical("Acme One", brand="Acme Farms")
     _pair(rows, "one", confidence=0.5, impact=2, canonical=product)
-    _pair(rows, "two", confidence=0.5, impact=9, category="vape", together=True)
-    assert await _words(conn, ReviewFilter(category="vape")) == ["two"]
+    _pair(rows, "two", confidence=0.5, impact=9, category="vaporizer", together=True)
+    assert await _words(conn, ReviewFilter(category="vaporizer")) == ["two"]
     assert await _words(conn, ReviewFilter(together=False)) == ["one"]
     assert await _words(conn, ReviewFilter(min_impact=3)) == ["two"]
     for spelling in ("acme farms", "ACME", str(rows.brands["Acme Farms"]), "acme-farms"):
@@ -100,7 +100,7 @@ async def test_filters(rows: MatchRows, conn: Connection) -> None:
         await _words(conn, ReviewFilter(brand="farm"))
     assert [(one.category, one.pairs, one.together) for one in await list_categories(conn)] == [
         ("flower", 1, 0),
-        ("vape", 1, 1),
+        ("vaporizer", 1, 1),
     ]
 
 
@@ -139,7 +139,11 @@ async def test_a_pair_without_listings_is_not_shown(rows: MatchRows, conn: Conne
 
 
 async def test_matches_are_counted_by_category(rows: MatchRows, conn: Connection) -> None:
-    shared, alone, empty = rows.canonical("Shared"), rows.canonical("Alone"), rows.canonical("Empty", category="vape")
+    shared, alone, empty = (
+        rows.canonical("Shared"),
+        rows.canonical("Alone"),
+        rows.canonical("Empty", category="vaporizer"),
+    )
     rows.written("one", "two", canonical=(shared, shared))
     rows.signature("three", [rows.product("three")], canonical=alone)
     assert empty

@@ -128,11 +128,11 @@ async def test_d11_no_price_promotions_and_accessories_come_last(front: Front) -
     ("kind", "listed", "category"),
     [
         ("flower", ["preroll", "preroll", "flower"], "preroll"),
-        ("vape", ["concentrate", "vaporizer"], "vaporizer"),
-        ("vape", ["concentrate"], "vaporizer"),
+        ("vaporizer", ["concentrate", "vaporizer"], "vaporizer"),
+        ("vaporizer", ["concentrate"], "vaporizer"),
         ("edible", ["tincture", None], "tincture"),
-        ("gear", ["apparel"], "apparel"),
-        ("gear", [], "accessory"),
+        ("accessory", ["apparel"], "apparel"),
+        ("accessory", [], "accessory"),
         (None, ["flower"], "other"),
     ],
 )

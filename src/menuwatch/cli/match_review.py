@@ -83,7 +83,8 @@ def review_(
         str | None,
         typer.Option(
             "--category",
-            help="Only this kind of product: flower, vape, concentrate, edible, topical, gear, cultivation or other.",
+            help="Only this kind of product: flower, vaporizer, concentrate, edible, topical, accessory, "
+            "cultivation or other.",
         ),
     ] = None,
     brand: Annotated[str | None, typer.Option("--brand", help="Only this brand: id, name or spelling.")] = None,

@@ -114,7 +114,7 @@ def _forms_of_lines(
     able: list[tuple[Signature, list[tuple[tuple[str, ...], str]]]] = []
     for one in signatures:
         roll = one.kind == "flower" and "preroll" in one.form
-        if not roll and one.kind != "vape":
+        if not roll and one.kind != "vaporizer":
             continue
         of = [(line_key(one), word) for word in one.words if (line_key(one), word) in lines]
         if not of:
@@ -130,7 +130,7 @@ def _forms_of_lines(
             able.append((one, of))
     found: dict[UUID, frozenset[str]] = {}
     for one, of in able:
-        if one.kind == "vape":
+        if one.kind == "vaporizer":
             said = [devices[line] for line in of if line in devices]
             only = {device for by in said for device, names in by.items() if len(by) == 1 and len(names) >= _LINE_FORMS}
             if len(only) == 1:
@@ -141,12 +141,12 @@ def _forms_of_lines(
 
 
 def line_key(one: Signature) -> tuple[str, ...]:
-    """What lines belong to: the brand, apart for edibles and gear, whose lines are other products."""
-    return (one.kind if one.kind in ("edible", "gear") else "", *one.brand[:1])
+    """What lines belong to: the brand, apart for edibles and accessories, whose lines are other products."""
+    return (one.kind if one.kind in ("edible", "accessory") else "", *one.brand[:1])
 
 
 def _may_be_line(kind: str, word: str) -> bool:
-    if kind == "gear" or (kind == "edible" and word in lexicon.EFFECTS):
+    if kind == "accessory" or (kind == "edible" and word in lexicon.EFFECTS):
         return False
     return len(word) > 1 and not word.isdigit() and word not in lexicon.OF_NAMES
 
@@ -177,7 +177,7 @@ def compare(a: Signature, b: Signature, block: Block, weights: Weights = WEIGHTS
     }
     if levels["numbers"] == "differ":
         return Comparison(-99.0, ReasonCode.OTHER_NUMBER, (Reason(code=ReasonCode.OTHER_NUMBER),), levels)
-    if a.kind != "gear" and _is_other_cross(words_a, words_b, level):
+    if a.kind != "accessory" and _is_other_cross(words_a, words_b, level):
         return Comparison(-99.0, ReasonCode.OTHER_WORDS, (Reason(code=ReasonCode.OTHER_WORDS),), levels)
     evidence = {feature: weights[feature][value] for feature, value in levels.items()}
     total = weights["prior"]["pair"] + sum(evidence.values()) + bits
@@ -200,7 +200,7 @@ def _veto(a: Signature, b: Signature, block: Block) -> tuple[ReasonCode | None, 
     if a.kind == "flower" and form_a & _CUTS != form_b & _CUTS:
         return ReasonCode.OTHER_FORM, ()
     extract_a, extract_b = form_a & lexicon.EXTRACTS, form_b & lexicon.EXTRACTS
-    if a.kind in ("vape", "concentrate") and extract_a and extract_b and not extract_a & extract_b:
+    if a.kind in ("vaporizer", "concentrate") and extract_a and extract_b and not extract_a & extract_b:
         return ReasonCode.OTHER_FORM, ()
     texture_a, texture_b = form_a & lexicon.TEXTURES, form_b & lexicon.TEXTURES
     if a.kind == "concentrate" and texture_a and texture_b and not texture_a & texture_b:
@@ -261,7 +261,7 @@ def _word_level(
     """The level of the words, bits for the rarity of what they share, and the shared words."""
 
     def is_line(one: Signature, word: str) -> bool:
-        if one.kind == "vape" and len(one.words) > 1 and word == one.words[-1] and word in lexicon.COLORS:
+        if one.kind == "vaporizer" and len(one.words) > 1 and word == one.words[-1] and word in lexicon.COLORS:
             return True
         return (line_key(one), word) in block.lines
 
@@ -291,7 +291,7 @@ def _word_level(
         lexicon.EFFECTS
     ):
         return "little", bits, shared
-    names = lexicon.COLORS if a.kind == "gear" else lexicon.OF_NAMES
+    names = lexicon.COLORS if a.kind == "accessory" else lexicon.OF_NAMES
     names_a = [i for i in own_a if words_a[i] in names]
     names_b = [j for j in own_b if words_b[j] in names]
     if names_a and names_b:

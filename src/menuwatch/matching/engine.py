@@ -134,9 +134,9 @@ async def match_all(pool: Pool, *, group: Grouper = groups.group) -> MatchRun:
         run = await match_changed_stores(pool, group=group, memory=memory, wait=True)
         total.more = run.more
         total.failed += run.failed
-        for part, sums in ((run.taken, total.taken), (run.blocks, total.blocks)):
-            for name in type(part).__slots__:
-                setattr(sums, name, getattr(sums, name) + getattr(part, name))
+        total.taken.add(run.taken)
+        for name in BlockRun.__slots__:
+            setattr(total.blocks, name, getattr(total.blocks, name) + getattr(run.blocks, name))
     return total
 
 

@@ -151,7 +151,7 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     ] = ()
     aside: Annotated[tuple[str, ...], doc("Words in brackets: another name, or a remark.")] = ()
     kind: Annotated[
-        str, doc("`flower`, `vape`, `concentrate`, `edible`, `topical`, `gear`, `cultivation` or `other`.")
+        str, doc("`flower`, `vaporizer`, `concentrate`, `edible`, `topical`, `accessory`, `cultivation` or `other`.")
     ] = "other"
     form: Annotated[
         tuple[str, ...], doc("What it is made into: `disposable`, `live_resin`, `small_buds`; in alphabetical order.")

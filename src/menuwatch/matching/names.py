@@ -33,17 +33,18 @@ from menuwatch.matching.brand_names import (
 from menuwatch.matching.model import Listing, Signature
 from menuwatch.matching.name_parts import take_apart
 
-RULES = 1
+RULES = 2
 """Version of the parser and of the comparison; raise it to have all listings matched again."""
 
 _BLOCK = 4
 """Letters of the brand that a block's listings share."""
 
 KINDS = {
-    "flower": "flower", "preroll": "flower", "vaporizer": "vape", "vape": "vape", "concentrate": "concentrate", "edible": "edible",
-    "oral": "edible", "tincture": "edible", "topical": "topical", "accessory": "gear", "apparel": "gear", "cultivation": "cultivation",
+    "flower": "flower", "preroll": "flower", "vaporizer": "vaporizer", "vape": "vaporizer", "concentrate": "concentrate",
+    "edible": "edible", "oral": "edible", "tincture": "edible", "topical": "topical", "accessory": "accessory",
+    "apparel": "accessory", "cultivation": "cultivation",
 }  # fmt: skip
-"""Kinds of the taxonomy's categories, and of words of menus for them."""
+"""Kinds of the taxonomy's categories, and of words of menus for them. A kind is named after the category of most of its listings."""
 _LONGEST_PHRASE = max(len(phrase.split()) for phrase in lexicon.FORMS)
 
 
@@ -80,7 +81,7 @@ def sign(listing: Listing, known: KnownBrands = NO_BRANDS) -> Signature:
     forms = _forms(main.forms | beside.forms, of_brand.forms, menu.forms, category)
     kind = _kind(category, forms)
     forms -= {"vape"}
-    by_menu = kind == "vape" and not said & lexicon.DEVICES and bool(forms & lexicon.DEVICES)
+    by_menu = kind == "vaporizer" and not said & lexicon.DEVICES and bool(forms & lexicon.DEVICES)
     tokens = main.tokens
     if manner == "smoke":
         # Stands for the strain type beside a name, and is the name where it stands alone.
@@ -274,7 +275,7 @@ def _kind(category: str | None, forms: frozenset[str]) -> str:
     if category == "concentrate" and forms & lexicon.RUBBED_IN:
         return "topical"
     if forms & (lexicon.DEVICES | {"vape"}) and category in (None, "other", "concentrate", "vaporizer", "vape"):
-        return "vape"
+        return "vaporizer"
     if "preroll" in forms and category in (None, "other", "flower", "preroll"):
         return "flower"
     if category == "concentrate" and forms & lexicon.EATEN:

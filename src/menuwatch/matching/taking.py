@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,11 +31,22 @@ AGAIN = 0
 
 @dataclass(slots=True, kw_only=True)
 class TakenIn:
-    """What was taken in of stores."""
+    """What was taken in of stores. A store that is taken in again, because a brand became known, counts once; its listings that
+    changed again count again."""
 
-    stores: int = 0
+    store_ids: set[int] = field(default_factory=set)
     listings: int = 0
     removed: int = 0
+
+    @property
+    def stores(self) -> int:
+        return len(self.store_ids)
+
+    def add(self, more: TakenIn) -> None:
+        """Adds what another run took in."""
+        self.store_ids |= more.store_ids
+        self.listings += more.listings
+        self.removed += more.removed
 
 
 class _Signed(NamedTuple):
@@ -77,7 +88,7 @@ async def take_store_in(conn: AsyncConnection[Any], store_id: int, index: BrandI
             matched = {"id": store_id, "crawled_at": store["last_crawled_at"], "rules": RULES}
             await conn.execute(_q.store_matched, matched)
             await brands.rematch_names(conn, new)
-    run.stores += 1
+    run.store_ids.add(store_id)
     run.listings += len(written)
     run.removed += len(removed)
 

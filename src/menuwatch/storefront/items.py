@@ -23,8 +23,6 @@ _encode = msgspec.json.Encoder().encode
 MOST_WORDS = 100
 """An item with as many words takes no others: menus may write one product in any number of ways."""
 _PRODUCTS_AT_ONCE = 500
-_OF_KIND = {"vape": "vaporizer", "gear": "accessory"}
-"""Categories of kinds that none is called like."""
 
 
 async def put_missing(conn: AsyncConnection[Any], ids: Collection[int]) -> set[int]:
@@ -76,7 +74,7 @@ def category_of(kind: str | None, listed: Iterable[str | None]) -> str:
     counts = Counter(one for one in listed if one is not None and KINDS.get(one) == kind)
     if counts:
         return min(counts, key=lambda one: (-counts[one], one))
-    return kind if kind in CATEGORIES else _OF_KIND.get(kind or "", "other")
+    return kind if kind in CATEGORIES else "other"
 
 
 def _item(row: Row) -> dict[str, Any]:

@@ -33,7 +33,8 @@ class ReviewQuery(PageQuery):
 
     category: Search | None = Field(
         None,
-        description="Only this kind of product: flower, vape, concentrate, edible, topical, gear, cultivation or other.",
+        description="Only this kind of product: flower, vaporizer, concentrate, edible, topical, accessory, "
+        "cultivation or other.",
     )
     brand: Search | None = Field(None, description="Only pairs of this brand: id, name or a spelling.")
     together: bool | None = Field(None, description="Whether they are in one canonical product now.")
