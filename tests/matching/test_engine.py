@@ -320,6 +320,26 @@ async def test_a_store_that_is_taken_in_twice_counts_once(matched: Matched) -> N
     assert (run.taken.stores, run.taken.listings, run.more) == (2, 3, False)
 
 
+@pytest.mark.parametrize(
+    ("spellings", "core"),
+    [
+        (("Zeta Botanicals", "Zeta Botanical", "Zeta"), "zeta"),
+        (("Gila River Organics", "Gila River"), "gila-river"),
+        (("Zeta Sodas", "The Zeta Soda"), "zeta"),
+        (("Doctors Choice", "Doctors Choice LLC"), "doctor-choice"),
+    ],
+)
+async def test_spellings_of_a_brand_stay_one_brand(matched: Matched, spellings: tuple[str, ...], core: str) -> None:
+    """Also in later runs, which read the brands again."""
+    for n in range(3):
+        for spelling in spellings:
+            await matched.refresh(f"{spelling}-{n}", one=(f"Blue Dream {n}", spelling))
+    assert await matched.rows("SELECT slug, merged_into FROM brands") == [(core, None)]
+    assert await matched.rows("SELECT DISTINCT (parsed -> 'brand')::jsonb FROM match_signatures") == [
+        (core.split("-"),)
+    ]
+
+
 @pytest.mark.parametrize("field", ["N/A", "Flower", "a", "A"])
 async def test_a_brand_field_that_names_no_brand_is_none(matched: Matched, field: str) -> None:
     """Neither a category nor the store's own name (it is called "a") keeps a listing from a brand in its name that becomes known."""

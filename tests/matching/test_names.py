@@ -196,3 +196,19 @@ def test_cream_is_a_form_on_the_skin_only() -> None:
 
 def test_the_menus_own_category_tells_the_form() -> None:
     assert read("Root Beer", category="beverage").form == ("drink",)
+
+
+@pytest.mark.parametrize(
+    ("brand", "core"),
+    [
+        ("Enchanted Botanicals", ("enchanted",)),
+        ("Enchanted Botanical", ("enchanted",)),
+        ("Trap Packz", ("trap",)),
+        ("Enchanted Pharms", ("enchanted", "pharm")),
+        ("Botanicals", ("botanical",)),
+        ("Cartridge Vape", ()),
+        ("House Labs", ()),
+    ],
+)
+def test_words_of_the_trade_at_the_end_of_a_brand_are_left_out_in_any_number(brand: str, core: tuple[str, ...]) -> None:
+    assert brand_core(brand) == core

@@ -78,15 +78,21 @@ _NAMING = frozenset(singular(word) for word in lexicon.OF_NAMES | lexicon.GENERI
 
 @lru_cache(maxsize=65_536)
 def brand_core(brand: str) -> tuple[str, ...]:
-    """A brand's words without those that menus add or omit: "The Cresco Labs™" and "Cresco" are both `("cresco",)`."""
+    """A brand's words without those that menus add or omit: "The Cresco Labs™" and "Cresco" are both `("cresco",)`, "Acme Botanicals",
+    "Acme Botanical" and "Acme" are `("acme",)`."""
     found = list(words(unmarked(brand)))
     if " ".join(found) in lexicon.NO_BRAND:
         return ()
     if len(found) > 1 and found[0] == "the":
         del found[0]
-    while len(found) > 1 and (found[-1] in lexicon.BRAND_ENDINGS or says_nothing(found[-1])):
+    while len(found) > 1 and any(_is_ending(word) for word in (found[-1], *_brand_words(found[-1:]))):
         del found[-1]
-    return _brand_words(found)
+    core = _brand_words(found)
+    return () if " ".join(core) in lexicon.NO_BRAND else core
+
+
+def _is_ending(word: str) -> bool:
+    return word in lexicon.BRAND_ENDINGS or says_nothing(word)
 
 
 def _brand_words(found: Sequence[str]) -> tuple[str, ...]:

@@ -50,7 +50,8 @@ class BrandIndex:
         cores: list[tuple[str, ...]] = []
         self.renamed = {}
         for alias, origin, brand_slug in await (await conn.execute(_q.aliases)).fetchall():
-            core = brand_core(alias)
+            # A brand's own words are its core as they are: read again as a spelling they might lose one more.
+            core = tuple(alias.split()) if slug(alias) == brand_slug else brand_core(alias)
             if origin != "learned":
                 cores.append(core)
             if slug_of(core) != brand_slug:
