@@ -231,7 +231,7 @@ class AsyncMethods(AsyncTransport):
         brand_id: Sequence[int] | None = None,
         location_id: Sequence[int] | None = None,
         percent: Decimal | float | None = None,
-    ) -> AsyncPages[models.Change | models.MatchChange, Page[models.Change | models.MatchChange]]:
+    ) -> AsyncPages[models.Change | models.MatchChange, pages.ListChangesPage[models.Change | models.MatchChange]]:
         """List changes, newest first.
 
         Lists each price or stock change between two crawls of a store, with the product before and after it, by the
@@ -266,7 +266,7 @@ class AsyncMethods(AsyncTransport):
         call = Call(
             method="GET",
             path="/api/changes",
-            returns=Page[models.Change | models.MatchChange],
+            returns=pages.ListChangesPage[models.Change | models.MatchChange],
             query={
                 "near": near, "miles": miles, "limit": limit, "cursor": cursor, "since": since, "until": until,
                 "kind": kind, "store": store, "state": state, "category_canon": category_canon, "brand": brand,
@@ -274,7 +274,7 @@ class AsyncMethods(AsyncTransport):
                 "percent": percent,
             },
         )
-        return AsyncPages(self, call, models.Change | models.MatchChange, Page[models.Change | models.MatchChange])
+        return AsyncPages(self, call, models.Change | models.MatchChange, pages.ListChangesPage[models.Change | models.MatchChange])
 
     async def get(self, *, platform: str | None = None) -> models.DiscoveryChoice:
         """Get the states in which stores are discovered.
@@ -1846,8 +1846,8 @@ class AsyncMethods(AsyncTransport):
         Args:
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
-            category: Only this kind of product: flower, vape, concentrate, edible, topical, gear, cultivation or
-                other.
+            category: Only this kind of product: flower, vaporizer, concentrate, edible, topical, accessory,
+                cultivation or other.
             brand: Only pairs of this brand: id, name or a spelling.
             together: Whether they are in one canonical product now.
             min_impact: Minimum number of listings it moves.

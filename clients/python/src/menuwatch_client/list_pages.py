@@ -27,6 +27,13 @@ class GetProductHistoryPage(Page[T], kw_only=True, frozen=True):
     """Gaps in the period of this page, newest first."""
 
 
+class ListChangesPage(Page[T], kw_only=True, frozen=True):
+    """A page with further members."""
+
+    notice: str | None
+    """Why there are no changes; null if there are some, or if that is not known."""
+
+
 class ListMarketDaysPage(Page[T], kw_only=True, frozen=True):
     """A page with further members."""
 

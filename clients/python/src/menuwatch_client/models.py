@@ -2847,9 +2847,11 @@ class MarketDay(Struct, kw_only=True, frozen=True):
     in_stock: int
     """Of `products`, those in stock."""
     out_of_stock: int
-    """Of `products`, those listed as out of stock; for the others the menu does not say."""
+    """Of `products`, those listed as out of stock."""
+    unknown_stock: int
+    """Of `products`, those on menus without stock information."""
     out_share: Decimal | None
-    """`out_of_stock` divided by the sum of both, 0 to 1; null if no menu says."""
+    """`out_of_stock` divided by the sum of it and `in_stock`, 0 to 1; null if no menu has stock."""
     priced: int
     """Products on offer with a regular price."""
     on_special: int
@@ -3836,11 +3838,15 @@ class PricePerGram(Struct, kw_only=True, frozen=True):
     products: int
     """Products with such options."""
     options: int
-    """Options with a price and a known weight."""
+    """Options with a price and a known weight that the row is based on."""
     without_weight: int
     """Options left out because their weight is unknown."""
     without_price: int
     """Options left out because they have no price."""
+    implausible: int
+    """Options left out because their price per gram is more than eight times the median of the category (of that
+    currency, in all states), or less than an eighth of it: usually a wrong weight on the menu.
+    """
     regular: Distribution
     """Regular price per gram, before specials."""
     effective: Distribution
@@ -5041,7 +5047,7 @@ class Signature(Struct, kw_only=True, frozen=True):
     aside: list[str] | None = None
     """Words in brackets: another name, or a remark."""
     kind: str | None = None
-    """`flower`, `vape`, `concentrate`, `edible`, `topical`, `gear`, `cultivation` or `other`."""
+    """`flower`, `vaporizer`, `concentrate`, `edible`, `topical`, `accessory`, `cultivation` or `other`."""
     form: list[str] | None = None
     """What it is made into: `disposable`, `live_resin`, `small_buds`; in alphabetical order."""
     device_by_menu: bool | None = None

@@ -226,7 +226,7 @@ class SyncMethods(SyncTransport):
         brand_id: Sequence[int] | None = None,
         location_id: Sequence[int] | None = None,
         percent: Decimal | float | None = None,
-    ) -> Pages[models.Change | models.MatchChange, Page[models.Change | models.MatchChange]]:
+    ) -> Pages[models.Change | models.MatchChange, pages.ListChangesPage[models.Change | models.MatchChange]]:
         """List changes, newest first.
 
         Lists each price or stock change between two crawls of a store, with the product before and after it, by the
@@ -261,7 +261,7 @@ class SyncMethods(SyncTransport):
         call = Call(
             method="GET",
             path="/api/changes",
-            returns=Page[models.Change | models.MatchChange],
+            returns=pages.ListChangesPage[models.Change | models.MatchChange],
             query={
                 "near": near, "miles": miles, "limit": limit, "cursor": cursor, "since": since, "until": until,
                 "kind": kind, "store": store, "state": state, "category_canon": category_canon, "brand": brand,
@@ -269,7 +269,7 @@ class SyncMethods(SyncTransport):
                 "percent": percent,
             },
         )
-        return Pages(self, call, models.Change | models.MatchChange, Page[models.Change | models.MatchChange])
+        return Pages(self, call, models.Change | models.MatchChange, pages.ListChangesPage[models.Change | models.MatchChange])
 
     def get(self, *, platform: str | None = None) -> models.DiscoveryChoice:
         """Get the states in which stores are discovered.
@@ -1816,8 +1816,8 @@ class SyncMethods(SyncTransport):
         Args:
             limit: Maximum number of items per page.
             cursor: `next` of the previous page, unchanged; omit it for the first page.
-            category: Only this kind of product: flower, vape, concentrate, edible, topical, gear, cultivation or
-                other.
+            category: Only this kind of product: flower, vaporizer, concentrate, edible, topical, accessory,
+                cultivation or other.
             brand: Only pairs of this brand: id, name or a spelling.
             together: Whether they are in one canonical product now.
             min_impact: Minimum number of listings it moves.
