@@ -32,7 +32,7 @@ INSERT INTO public.analytics_distribution_stats VALUES
 INSERT INTO public.analytics_out_product_stats VALUES
 	(1, 1, 1, 1, NULL, NULL, NULL, 1, 1.5, 1.5, 1.5, 1.5);
 INSERT INTO public.analytics_price_stats VALUES
-	(1, 1, false, NULL, 'x', NULL, 1, 1, 1, 1, 1, NULL, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, 1, 1, 1, 1, 1, 1, NULL);
+	(1, 1, false, NULL, 'x', NULL, 1, 1, 1, 1, 1, 1, NULL, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, 1, 1, 1, 1, 1, 1, NULL);
 INSERT INTO public.analytics_runs OVERRIDING SYSTEM VALUE VALUES
 	(1, 'done', '2026-11-01 00:00:00+00', '2026-11-01 06:00:00+00', '2026-11-01 00:00:00+00', '2026-11-01 00:00:00+00', NULL, '[]', NULL);
 INSERT INTO public.analytics_shrinkflation_stats VALUES
@@ -135,7 +135,7 @@ INSERT INTO public.login_failures VALUES
 INSERT INTO public.maintenance_runs VALUES
 	('x', NULL, NULL, NULL);
 INSERT INTO public.market_days VALUES
-	('2026-11-01', 'x', 'x', 1, 1, 1, 1, 1, NULL, NULL, 1, 1);
+	('2026-11-01', 'x', 'x', 1, 1, 1, DEFAULT, 1, 1, NULL, NULL, 1, 1);
 INSERT INTO public.match_corrections OVERRIDING SYSTEM VALUE VALUES
 	(1, false, '00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002', '[]', '[]', NULL, 'x', '2026-11-01 00:00:00+00', NULL, NULL);
 INSERT INTO public.match_dirty_blocks VALUES
