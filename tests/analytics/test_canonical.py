@@ -359,6 +359,9 @@ async def test_an_empty_report_says_why(shop: Shop) -> None:
     assert await notice("price-per-gram", state="NM") == "No store is known: New Mexico."
     assert await notice("price-dispersion", canonical_product=999_999) == "Canonical product 999999 does not exist."
     assert await notice("price-dispersion", canonical_product=product) is None
+    flower = "Canonical products of the category preroll are listed under flower."
+    assert await notice("distribution", category="preroll") == flower
+    assert await notice("price-dispersion", category="topical") is None
 
 
 async def test_matched_products_have_categories_of_the_taxonomy(shop: Shop) -> None:

@@ -48,6 +48,7 @@ from menuwatch.db import sql
 from menuwatch.db.pool import Connection
 from menuwatch.db.query import Row, fetch_all, fetch_one, fetch_struct, fetch_structs
 from menuwatch.geo import states
+from menuwatch.matching.names import KINDS
 
 _q = sql.load(__package__, "service.sql")
 
@@ -327,6 +328,9 @@ async def _why_empty(conn: Connection, report: Report, filters: ReportFilter) ->
         return NOT_MATCHED
     if filters.canonical_product is not None and found["no_product"]:
         return f"Canonical product {filters.canonical_product} does not exist."
+    kind = KINDS.get(filters.category or "")
+    if report in _OF_MATCHED and kind not in (None, filters.category):
+        return f"Canonical products of the category {filters.category} are listed under {kind}."
     return None
 
 
