@@ -48,7 +48,7 @@ demo: $(RUNNABLE) ## Run the demo: crawl a simulated market; in a terminal, keep
 	@if [ -n "$(KEEP)" ] || { [ -t 0 ] && [ -t 1 ]; }; then $(BIN)/menuwatch demo --keep; else $(BIN)/menuwatch demo; fi
 
 test: $(READY) $(GENERATOR)/.ready check ## Check style, types and imports, and run all tests
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -rs
+	@echo "Running all tests, $(JOBS) at a time ..." && $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -rs
 
 test-fast: $(READY) ## Run the unit and database tests without the slow ones (under three minutes)
 	@$(BIN)/python -m pytest -n $(JOBS) -q tests/unit tests/db $(addprefix --ignore=tests/db/,$(SLOW))
@@ -78,11 +78,10 @@ screenshots: $(READY) ## Take screenshots of every page, light, dark and narrow 
 	@SCREENSHOTS=$(CURDIR)/screenshots $(BIN)/python -m pytest tests/browser -n $(JOBS)
 
 check: $(READY) ## Check style, types, vocabulary and the import contract
-	@$(BIN)/python -m tests.vocabulary
-	@$(BIN)/ruff check --quiet .
-	@$(BIN)/ruff format --quiet --check .
-	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/lint-imports --no-cache > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }
+	@echo "Checking vocabulary ..." && $(BIN)/python -m tests.vocabulary
+	@echo "Checking style (ruff) ..." && $(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
+	@echo "Checking types (mypy, up to two minutes without a cache) ..." && $(BIN)/mypy --no-error-summary
+	@echo "Checking imports ..." && { $(BIN)/lint-imports --no-cache > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }; }
 
 fix: $(READY) ## Fix style automatically
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format --quiet .
