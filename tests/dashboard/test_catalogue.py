@@ -370,6 +370,20 @@ async def test_reports_say_what_they_are_based_on(
     assert _cells((await viewer.get("/admin/analytics/coverage")).text, "Partial") == {"1"}
 
 
+async def test_coverage_is_filtered_by_state_and_has_ages_in_hours_and_minutes(
+    viewer: httpx.AsyncClient, desert: Planted, pool: Pool, sql: Callable[..., list[tuple[Any, ...]]]
+) -> None:
+    """The one store with a menu was crawled 2 h 36 min ago; the other state has a store that was never crawled."""
+    sql("INSERT INTO dispensaries (platform_dispensary_id, slug, name, state) VALUES ('x', 'x', 'x', 'TX')")
+    sql("UPDATE dispensaries SET last_crawled_at = now() - interval '2 hours 36 minutes' WHERE id = %s", [desert.store])
+    await refresh(pool)
+    page = (await viewer.get("/admin/analytics/coverage?state=AZ")).text
+    assert '<option value="AZ" selected>' in page
+    assert (_cells(page, "State"), _cells(page, "Median age")) == ({"AZ"}, {"2 h 36 min"})
+    assert _cells((await viewer.get("/admin/analytics/coverage?state=TX")).text, "Median age") == {"–"}
+    assert _cells((await viewer.get("/admin/analytics/coverage")).text, "State") == {"all states", "AZ", "TX"}
+
+
 async def test_every_report_of_analytics_has_a_screen(
     viewer: httpx.AsyncClient, desert: Planted, pool: Pool, sql: Callable[..., list[tuple[Any, ...]]]
 ) -> None:

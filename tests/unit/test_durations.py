@@ -1,10 +1,12 @@
-"""One format of durations for all interfaces."""
+"""One format of durations and ages for all interfaces."""
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
-from menuwatch.core.format import duration
+from menuwatch.core.format import age, duration
 
 
 @pytest.mark.parametrize(
@@ -16,3 +18,14 @@ from menuwatch.core.format import duration
 )  # fmt: skip
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("hours", "text"),
+    [
+        (None, "–"), (Decimal("0.00"), "under 1 min"), (Decimal("0.01"), "1 min"), (Decimal("0.30"), "18 min"), (1, "1 h"),
+        (Decimal("2.60"), "2 h 36 min"), (Decimal("76.20"), "3 d 4 h"),
+    ],
+)  # fmt: skip
+def test_ages_of_hours(hours: Decimal | float | None, text: str) -> None:
+    assert age(hours) == text

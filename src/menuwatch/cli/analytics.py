@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -44,7 +45,7 @@ from menuwatch.cli.options import Commands, JsonOption, LimitedOutput, StoresOpt
 from menuwatch.cli.output import Column, Format, ago, echo, notice, print_json, print_list
 from menuwatch.cli.startup import read, with_system
 from menuwatch.core.errors import Refused
-from menuwatch.core.format import money, percent, pluralize
+from menuwatch.core.format import age, money, percent, pluralize
 from menuwatch.db.pool import Connection
 from menuwatch.system import System
 
@@ -87,14 +88,14 @@ _COLUMNS = {
     ),
     Report.STORES: (
         ("dispensary_id", "#"), ("store", "Store"), ("where", "State"), ("last_crawled_at", "Last crawl (UTC)"),
-        ("age_hours", "Age (h)"), ("is_stale", "Stale"), ("failed", "Failed"), ("quarantined", "Quarantined"),
+        ("age_hours", "Age"), ("is_stale", "Stale"), ("failed", "Failed"), ("quarantined", "Quarantined"),
         ("never_begun", "Not started"), ("observed_share", "Observed"), ("coverage_partial", "Partial"),
         ("coverage_scheduled", "Scheduled"), ("coverage_share", "Crawls ok"),
     ),
     Report.COVERAGE: (
         ("where", "State"), ("known_stores", "Known"), ("crawled_stores", "Seen"), ("stale_stores", "Stale"),
         ("coverage_partial", "Partial"),
-        ("median_age_hours", "Median age (h)"), ("observed_share", "Observed"), ("failed", "Failed"), ("quarantined", "Quarantined"),
+        ("median_age_hours", "Median age"), ("observed_share", "Observed"), ("failed", "Failed"), ("quarantined", "Quarantined"),
         ("never_begun", "Not started"), ("coverage_scheduled", "Scheduled"), ("coverage_share", "Crawls ok"),
     ),
     Report.DISTRIBUTION: (
@@ -473,11 +474,20 @@ def _columns(report: Report, rows: list[dict[str, Any]]) -> list[Column]:
     columns = []
     for key, heading in _COLUMNS[report]:
         value = partial(_money, key) if key in _AMOUNTS else _TOTALS.get(key, key)
-        form = _share if key.endswith(("share", "_change")) else _depth if key.startswith("depth_") else None
+        form = _form(key)
         column = Column(heading, value, form, rank=ranks.get(key), align="right" if form or key in _AMOUNTS else None)
         if key in ranks or any(column.get(row) is not None for row in rows):
             columns.append(column)
     return columns
+
+
+def _form(key: str) -> Callable[[Any], str | None] | None:
+    """How a column's values are written in tables; None: by their type."""
+    if key.endswith(("share", "_change")):
+        return _share
+    if key.startswith("depth_"):
+        return _depth
+    return _age if key.endswith("age_hours") else None
 
 
 _TOTALS = {
@@ -499,6 +509,10 @@ def _money(key: str, row: dict[str, Any]) -> str | None:
 def _share(value: Decimal | None) -> str | None:
     # As exact as reports are: rounding their four digits again could give another number than the dashboard.
     return None if value is None else percent(float(value), 2)
+
+
+def _age(hours: Decimal | None) -> str | None:
+    return None if hours is None else age(hours)
 
 
 def _depth(value: Decimal | None) -> str | None:

@@ -34,6 +34,14 @@ def approx_duration(seconds: float) -> str:
     return f"{int(seconds)} s"
 
 
+def age(hours: Decimal | float | None) -> str:
+    """`3 d 4 h`, `2 h 36 min`, `18 min` of 0.3 hours, `under 1 min`; a dash for None. Hours are known to the minute at best."""
+    if hours is None:
+        return "–"
+    minutes = round(float(hours) * _HOUR / _MINUTE)
+    return "under 1 min" if minutes < 1 else duration(minutes * _MINUTE)
+
+
 def ago(moment: datetime | None, now: datetime) -> str:
     """`3 min ago`, `in 2 h`, `just now`; `never` for None."""
     if moment is None:

@@ -130,6 +130,7 @@ class Pages:
             stamp=stamp_tag,
             duration=text_format.duration,
             approx_duration=text_format.approx_duration,
+            age=text_format.age,
             time_tag=_time_tag,
             ago=_ago,
             script_json=_script_json,

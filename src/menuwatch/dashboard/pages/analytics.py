@@ -118,7 +118,7 @@ REPORTS: dict[Report, tuple[str, tuple[_Column, ...]]] = {
     Report.COVERAGE: ("Coverage", (
         _STATE, _Column("Stores", "known_stores"), _Column("Crawled", "crawled_stores"), _Column("Stale", "stale_stores"),
         _Column("Partial", "coverage.partial"), _Column("Not scheduled", "not_scheduled"),
-        _Column("Median age, hours", "median_age_hours", "hours"), *_CRAWLS,
+        _Column("Median age", "median_age_hours", "age"), *_CRAWLS,
     )),
     Report.DISTRIBUTION: ("Distribution", (
         _Column("Product", "name", "canonical"), _Column("Brand", "brand", "name"), _STATE, _CATEGORY,
