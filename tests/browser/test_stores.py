@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, FloatRect, Locator, Page, expect
 
 from tests.browser import history_data
 from tests.browser.conftest import Look, Served, fits, shot
@@ -68,6 +71,53 @@ def test_reports_are_in_groups_of_one_row(page: Page, server: Served, desert: Pl
         page.get_by_role("link", name="Shrinkflation").click()
         expect(page).to_have_url(f"{server.address}/admin/analytics/shrinkflation?state=AZ")
         expect(page.get_by_role("link", name="Shrinkflation")).to_be_in_viewport()
+
+
+def test_reports_fit_at_1280_px(page: Page, server: Served, desert: Planted) -> None:
+    environ = {**os.environ, "DATABASE_URL": server.database, "MENUWATCH_HOME": server.home, "LOG_LEVEL": "error"}
+    subprocess.run(
+        [sys.executable, "-m", "menuwatch.cli.main", "analytics", "refresh"],
+        env=environ,
+        check=True,
+        capture_output=True,
+    )
+    page.set_viewport_size({"width": 1280, "height": 900})
+    for report in ("coverage", "stores"):
+        page.goto(f"{server.address}/admin/analytics/{report}")
+        expect(page.get_by_role("columnheader", name="Never started")).to_be_in_viewport(ratio=1)
+
+
+def test_tabs_and_tools_are_whole_on_a_phone(page: Page, server: Served, desert: Planted) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{server.address}/admin/changes")
+    for tab in page.get_by_role("navigation", name="Kind of change").get_by_role("link").all():
+        expect(tab).to_be_in_viewport(ratio=1)
+    expect(page.locator("#live")).to_be_visible()
+    logout = page.get_by_role("region", name="Tools").get_by_role("button", name="Log out")
+    assert _middle(logout) == pytest.approx(_middle(page.locator("#theme")), abs=1), "in one row"
+
+
+@pytest.mark.parametrize("query", ["", "?items=x&near=Santa+Fe,+NM&miles=far"])
+def test_fields_of_the_basket_are_in_line(page: Page, server: Served, desert: Planted, query: str) -> None:
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(f"{server.address}/admin/analytics/cheapest-basket{query}")
+    fields = [page.get_by_label(name, exact=True) for name in ("Items", "Near", "Miles")]
+    tops = {round(_box(field)["y"]) for field in fields}
+    assert len(tops) == 1
+    middle = _middle(fields[1])
+    assert abs(_middle(page.get_by_role("button", name="Find")) - middle) <= 1
+    assert abs(_middle(page.get_by_label("Prices for patients")) - middle) <= 1
+
+
+def _box(one: Locator) -> FloatRect:
+    box = one.bounding_box()
+    assert box is not None
+    return box
+
+
+def _middle(one: Locator) -> float:
+    box = _box(one)
+    return box["y"] + box["height"] / 2
 
 
 def _rows(links: Locator) -> int:
