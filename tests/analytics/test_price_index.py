@@ -352,7 +352,7 @@ async def test_specials_count_and_medical_prices_only_alone(shop: Shop) -> None:
 BAD = [
     ("from=yesterday", "from", "is not a valid date: write it as 2026-11-20"),
     ("state=ZZ", "state", "unknown state 'ZZ'"),
-    ("category=weed", "category", "'flower'"),
+    ("category=weed", "category", "flower"),
     ("colour=red", "colour", "unknown; the parameters are"),
 ]
 # fmt: on

@@ -202,7 +202,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"platform": "nowhere"}, "#/platform", "one of: dutchie"),
     ({"digest": "daily"}, "#/digest_at", "example 08:00"),
     ({"digest_at": "08:00"}, "#/digest_at", "only a daily digest"),
-    ({"digest": "daily", "digest_at": "25:00"}, "#/digest_at", "hour"),
+    ({"digest": "daily", "digest_at": "25:00"}, "#/digest_at", "is not a valid time of day: write it as 14:30"),
     ({"timezone": "Mars/Olympus"}, "#/timezone", "unknown time zone"),
     ({"debounce_crawls": 0}, "#/debounce_crawls", "between 1 and 100"),
     ({"cooldown_minutes": -1}, "#/cooldown_minutes", "between 0"),

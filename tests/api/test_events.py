@@ -66,7 +66,7 @@ _ENQUEUE = "INSERT INTO worker_tasks (role, payload) VALUES ('analytics_refresh'
 async def test_an_unknown_topic_is_refused_with_those_there_are(shop: Shop) -> None:
     answer = await shop.http.get("/api/events", params={"topics": "taks"})
     assert answer.status_code == 422
-    assert "'tasks'" in answer.json()["errors"][0]["detail"]
+    assert "tasks" in answer.json()["errors"][0]["detail"]
 
 
 async def test_head_ends_at_once(shop: Shop) -> None:

@@ -63,7 +63,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"role": "sweep"}, "role", ROLES),
     ({"role": "payload_fetch"}, "dispensary_id", "needs a store"),
     ({"role": "payload_fetch", "dispensary_id": 999}, "dispensary_id", "store 999 does not exist"),
-    ({"role": "payload_fetch", "dispensary_id": "Green Leaf"}, "dispensary_id", "integer"),
+    ({"role": "payload_fetch", "dispensary_id": "Green Leaf"}, "dispensary_id", "whole number"),
     ({**GOOD, "priority": 1001}, "priority", "between -1000 and 1000"),
     ({**GOOD, "priority": -1001}, "priority", "between -1000 and 1000"),
     ({**GOOD, "scheduled_for": "2026-02-30T00:00:00Z"}, "scheduled_for", "is not a valid date and time"),
@@ -86,7 +86,7 @@ async def test_one_bad_task_refuses_the_whole_batch(shop: Shop) -> None:
         *[{**GOOD, "payload": {"city": f"City {n}"}} for n in range(18)],
     ]
     for bad, field, says in BAD:
-        batch = [*good[:17], bad, *good[17:], {"role": "also bad"} if "integer" in says else GOOD]
+        batch = [*good[:17], bad, *good[17:], {"role": "also bad"} if "whole number" in says else GOOD]
         answer = await shop.http.post("/api/job-queue/enqueue-batch", json={"tasks": batch})
         assert answer.status_code in (400, 422), bad
         problem = await shop.refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -280,7 +281,7 @@ async def test_filters_in_the_words_of_all_platforms(shop: Shop) -> None:
     for name, allowed in words.items():
         detail = (await shop.refused(f"/api/products?{name}=Pre-Rolls", 422))["detail"]
         assert name in detail
-        assert f"'{allowed}'" in detail
+        assert re.search(rf"\b{allowed}\b", detail.partition("use one of: ")[2]), name
     assert len(await shop.walk("/api/products", category_canon=["flower", "edible"], limit=1)) == 2
     answer = await shop.http.get("/api/products", params={"category_canon": ["flower", "edible"], "limit": 1})
     other = answer.links["next"]["url"].replace("category_canon=edible", "category_canon=preroll")

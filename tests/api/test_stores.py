@@ -63,7 +63,7 @@ NO_MENUS: list[tuple[dict[str, Any], int, str]] = [
     ({"menu_url": ""}, 422, "at least 1 character"),
     ({"menu_url": "x" * 3000}, 422, "at most 2000 characters"),
     ({"menu_url": "https://dutchie.com/dispensary/a\x00b"}, 422, "NUL"),
-    ({"menu_url": None}, 422, "valid string"),
+    ({"menu_url": None}, 422, "must be text, not null"),
     ({}, 422, "required"),
 ]
 

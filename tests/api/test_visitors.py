@@ -86,11 +86,11 @@ async def test_places_and_pages(visited: Shop) -> None:
         ("/api/visitors?since=2020-01-01", 400, "at most 400 are allowed"),
         ("/api/visitors?since=yesterday", 422, "since"),
         ("/api/visitors?day=1", 422, "day"),
-        ("/api/visitors/places?by=street", 422, "'country', 'region' or 'city'"),
+        ("/api/visitors/places?by=street", 422, "country, region, city"),
         ("/api/visitors/places?country=USA", 422, "a two-letter country code"),
         ("/api/visitors/places?region=%00", 422, "NUL"),
-        ("/api/visitors/pages?kind=home", 422, "'product', 'store' or 'brand'"),
-        ("/api/visitors/pages?limit=201", 422, "less than or equal to 200"),
+        ("/api/visitors/pages?kind=home", 422, "product, store, brand"),
+        ("/api/visitors/pages?limit=201", 422, "at most 200"),
     ],
 )
 async def test_what_cannot_be_answered_says_why(shop: Shop, path: str, status: int, says: str) -> None:

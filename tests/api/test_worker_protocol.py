@@ -141,20 +141,20 @@ async def test_follow_ups_and_the_end_come_together_or_not_at_all(shop: Shop) ->
 
 # fmt: off
 INVALID: list[tuple[str, dict[str, Any], str, str]] = [
-    ("w/claim", {"count": 0}, "#/count", "greater than or equal to 1"),
-    ("w/claim", {"count": 101}, "#/count", "less than or equal to 100"),
+    ("w/claim", {"count": 0}, "#/count", "at least 1"),
+    ("w/claim", {"count": 101}, "#/count", "at most 100"),
     ("w/claim", {"roles": ["dance"]}, "#/roles/0", "store_discovery"),
     ("w/claim", {"role": "payload_fetch"}, "#/role", "the fields are roles, count, current_task_ids"),
     ("w/tasks/1/start", {}, "#/attempt", "required"),
-    ("w/tasks/1/complete", {"attempt": 0}, "#/attempt", "greater than or equal to 1"),
-    ("w/tasks/1/complete", {"attempt": 1, "result": []}, "#/result", "dictionary"),
+    ("w/tasks/1/complete", {"attempt": 0}, "#/attempt", "at least 1"),
+    ("w/tasks/1/complete", {"attempt": 1, "result": []}, "#/result", "an object"),
     ("w/tasks/1/complete", {"attempt": 1, "result": {"a": "\x00"}}, "#/result", "NUL"),
     ("w/tasks/1/complete", {"attempt": 1, "follow_ups": [{"role": "dance"}]}, "#/follow_ups/0/role", "store_discovery"),
-    ("w/tasks/1/complete", {"attempt": 1, "ran_seconds": -1}, "#/ran_seconds", "greater than or equal to 0"),
+    ("w/tasks/1/complete", {"attempt": 1, "ran_seconds": -1}, "#/ran_seconds", "at least 0"),
     ("w/tasks/1/retry", {"attempt": 1}, "#/reason", "required"),
     ("w/tasks/1/retry", {"attempt": 1, "reason": ""}, "#/reason", "at least 1"),
     ("w/tasks/1/postpone", {"attempt": 1, "reason": "x"}, "#", "either `until` or `after_seconds`"),
-    ("w/tasks/1/postpone", {"attempt": 1, "reason": "x", "after_seconds": 1, "code": "tired"}, "#/code", "'paused', "),
+    ("w/tasks/1/postpone", {"attempt": 1, "reason": "x", "after_seconds": 1, "code": "tired"}, "#/code", "paused, "),
     ("heartbeat", {"worker_id": "w", "current_task_ids": [1, 2], "attempts": [1]}, "#", "one number for each of the 2 running tasks"),
 ]
 # fmt: on

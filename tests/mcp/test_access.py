@@ -211,7 +211,7 @@ async def test_arguments_are_named_in_errors(pool: Pool, tmp_path: Path) -> None
         with pytest.raises(Failed) as refused:
             await asking("search_products", limit=900, state="Texas", colour="red")
         message = str(refused.value)
-        assert "limit: should be less than or equal to 200; given: 900" in message
+        assert "limit: must be at most 200, not 900" in message
         assert "state: unknown state 'Texas'" in message
         assert "did you mean TX?" in message
         assert "colour: no such argument; this tool takes: limit, cursor, q" in message

@@ -27,6 +27,7 @@ from menuwatch.web.csrf import CrossSite
 from menuwatch.web.idempotency import AnswerNotKept, BadKey
 from menuwatch.web.request_middleware import shown_path
 from menuwatch.web.sessions import WrongLogin
+from menuwatch.web.validation import describe
 
 log = get_logger(__name__)
 
@@ -159,35 +160,9 @@ def _pointer(location: Sequence[Any]) -> str:
     return "#" + "".join(f"/{part}" for part in parts)
 
 
-def _detail(fault: Mapping[str, Any]) -> str:
-    """What is wrong with one value, where the validator's message does not say what is valid."""
-    kind, value = str(fault["type"]), fault.get("input")
-    if kind == "extra_forbidden":
-        return "unknown"
-    if kind == "timezone_aware":
-        example = value if isinstance(value, str) and "T" in value and len(value) <= 26 else "2026-11-20T14:30:00"
-        if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value):
-            return f"is a date without time and UTC offset: write it as {value}T00:00:00Z"
-        return f"has no UTC offset: write it as {example}Z or {example}+01:00"
-    if kind.startswith("datetime_"):
-        reason = str((fault.get("ctx") or {}).get("error", ""))
-        because = f" ({reason})" if "outside" in reason else ""
-        return (
-            f"is not a valid date and time{because}: write it as 2026-11-20T14:30:00Z, or with a UTC offset other than "
-            "Z"
-        )
-    if kind.startswith("date_"):
-        return "is not a valid date: write it as 2026-11-20"
-    if kind == "too_short" and isinstance(value, str):
-        return "must have at least 1 character"
-    if kind == "too_long" and isinstance(value, str):
-        return f"must have at most {fault['ctx']['max_length']} characters"
-    return str(fault["msg"]).removeprefix("Value error, ")
-
-
 def _invalid_value(request: Request, fault: Mapping[str, Any]) -> InvalidValue:
     location, *inside = fault["loc"]
-    detail = _detail(fault)
+    detail = describe(fault)
     if fault["type"] == "extra_forbidden" and (names := _known(request, fault["loc"])):
         detail += f"; {names}"
     if location == "body":

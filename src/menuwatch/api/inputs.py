@@ -104,7 +104,7 @@ def between(lowest: N, highest: N) -> Callable[[N], N]:
 
     def check(value: N) -> N:
         if not lowest <= value <= highest:
-            raise ValueError(f"must be between {lowest} and {highest}")
+            raise ValueError(f"must be between {lowest} and {highest}, not {value}")
         return value
 
     return check

@@ -35,6 +35,7 @@ from menuwatch.web.live import Live
 from menuwatch.web.pages import FRAGMENT, Pages
 from menuwatch.web.request_middleware import Observe, Traffic
 from menuwatch.web.routing import Head, include_package
+from menuwatch.web.validation import describe
 
 log = get_logger(__name__)
 
@@ -139,7 +140,7 @@ async def _cross_site(request: Request, error: CrossSite) -> Response:
 
 
 async def _invalid(request: Request, error: RequestValidationError) -> Response:
-    said = "; ".join(f"{'.'.join(str(part) for part in one['loc'][1:])}: {one['msg']}" for one in error.errors()[:5])
+    said = "; ".join(f"{'.'.join(str(part) for part in one['loc'][1:])}: {describe(one)}" for one in error.errors()[:5])
     if any(one["loc"][0] == "path" for one in error.errors()):
         return _problem(request, 404, "Page not found", "The address contains an invalid value.")
     return _problem(request, 422, "Invalid request", said)

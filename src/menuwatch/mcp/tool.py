@@ -37,6 +37,7 @@ from menuwatch.stores.service import StoreFilter, count_observed
 from menuwatch.web import paging
 from menuwatch.web.dependencies import AppContext
 from menuwatch.web.inputs import Input
+from menuwatch.web.validation import LONGEST_VALUE, describe
 
 log = get_logger(__name__)
 
@@ -303,26 +304,20 @@ def _without_titles(schema: Any) -> Any:
     return [_without_titles(part) for part in schema] if isinstance(schema, list) else schema
 
 
-_LONGEST_VALUE = 60
-
-
 def _describe(error: ValidationError, inputs: type[Input]) -> str:
     """What is wrong with the arguments, one part for each of them."""
     parts = []
-    for one in error.errors(include_url=False, include_context=False)[:10]:
+    for one in error.errors(include_url=False)[:10]:
         path = ".".join(
             str(part) for part in one["loc"] if not str(part).startswith(("function-", "constrained-", "literal["))
         )
         if one["type"] == "extra_forbidden":
             known = ", ".join(inputs.model_fields) or "none"
-            parts.append(f"{path[:_LONGEST_VALUE]}: no such argument; this tool takes: {known}")
+            parts.append(f"{path[:LONGEST_VALUE]}: no such argument; this tool takes: {known}")
         elif one["type"] == "missing":
             parts.append(f"{path}: required; {inputs.model_fields[str(one['loc'][0])].description}")
         else:
-            said = one["msg"].removeprefix("Value error, ").removeprefix("Input ")
-            given = repr(one["input"])
-            given = given if len(given) <= _LONGEST_VALUE else given[:_LONGEST_VALUE] + "…"
-            parts.append(f"{path or 'arguments'}: {said}; given: {given}")
+            parts.append(f"{path or 'arguments'}: {describe(one)}")
     return "; ".join(dict.fromkeys(parts)).encode(errors="backslashreplace").decode()
 
 

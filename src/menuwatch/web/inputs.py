@@ -37,7 +37,7 @@ def _plus(value: Any) -> Any:
 def _number(value: Any) -> Any:
     # In Python true is 1, which is never intended.
     if isinstance(value, bool):
-        raise ValueError("must be an integer")
+        raise ValueError(f"must be a whole number, not {str(value).lower()}")
     return value
 
 
