@@ -15,6 +15,7 @@ from starlette.routing import Match
 
 from menuwatch import __version__
 from menuwatch.accounts.model import Permission, Principal
+from menuwatch.core.errors import Refused
 from menuwatch.dashboard import api_examples
 from menuwatch.dashboard import command_links as commands
 from menuwatch.dashboard.navigation import NAVIGATION, owner
@@ -96,6 +97,12 @@ def render(
     if flash is not None:
         response.delete_cookie(_FLASH, path=root(request) or "/")
     return response
+
+
+def refuse_invalid(form: FormInput) -> None:
+    """Raises Refused naming the invalid values of a form, where there is no page to show them on."""
+    if not form.ok:
+        raise Refused("; ".join(f"{name}: {text}" if name else text for name, text in form.errors.items()))
 
 
 def platform_choices(request: Request, names: Iterable[str]) -> list[tuple[str, str]]:
@@ -190,10 +197,15 @@ def _opens(request: Request, path: str) -> bool:
 
 def query(request: Request, **changes: object) -> str:
     """The address of the first page of this list with other filters; None removes one."""
-    kept = [(k, v) for k, v in request.query_params.multi_items() if k not in changes and k not in ("cursor", "from")]
+    kept = [(k, v) for k, v in request.query_params.multi_items() if k not in changes and not _is_place(k, v)]
     more = [(k, str(v)) for k, v in changes.items() if v is not None]
     text = urlencode(kept + more)
     return root(request) + current_path(request) + (f"?{text}" if text else "")
+
+
+def _is_place(name: str, value: str) -> bool:
+    """Whether a parameter says where in a list a page is. `from` is a row's number, or in reports a day, which is a filter."""
+    return name == "cursor" or (name == "from" and value.isdecimal())
 
 
 def _read_flash(request: Request) -> Flash | None:

@@ -30,11 +30,13 @@ from menuwatch.analytics.service import (
     read_report,
 )
 from menuwatch.catalog.taxonomy.categories import CATEGORIES
+from menuwatch.core.errors import Refused
 from menuwatch.dashboard import screen
 from menuwatch.dashboard.charts.time_chart import Series, TimeChart
 from menuwatch.dashboard.decode import decoded
 from menuwatch.dashboard.table_file import csv_response, parquet_response
 from menuwatch.db.pool import Connection
+from menuwatch.geo.states import parse_state
 from menuwatch.web import paging
 from menuwatch.web.auth import require
 from menuwatch.web.dependencies import ReadConn
@@ -188,9 +190,9 @@ REPORT_GROUPS = [(group, [(path, _TITLES[path]) for path in paths]) for group, p
 """Groups of reports, with the path and the title of each report."""
 
 
-async def list_states(conn: Connection) -> list[tuple[str, str]]:
-    """All states together, and those with stores, to choose from."""
-    return _state_choices(await _read_coverage(conn))
+async def list_states(conn: Connection, chosen: str = ALL) -> list[tuple[str, str]]:
+    """All states together, those with stores, and the chosen one, to choose from."""
+    return _state_choices(await _read_coverage(conn), chosen)
 
 
 async def _read_coverage(conn: Connection) -> dict[str, Coverage]:
@@ -199,9 +201,29 @@ async def _read_coverage(conn: Connection) -> dict[str, Coverage]:
     return {ALL if one.all_states else one.state or UNKNOWN: _decode_coverage(one.coverage) for one in rows}
 
 
-def _state_choices(covered: Iterable[str]) -> list[tuple[str, str]]:
+def _state_choices(covered: Iterable[str], chosen: str = ALL) -> list[tuple[str, str]]:
     names = {ALL: "All states", UNKNOWN: "Unknown"}
-    return [(one, names.get(one, one)) for one in dict.fromkeys((ALL, *covered))]
+    return [(one, names.get(one, one)) for one in dict.fromkeys((ALL, *covered, chosen))]
+
+
+def parse_scope(form: FormInput) -> str:
+    """The state of a filter, ALL or UNKNOWN, which the form then has as it is written; an error goes to the form."""
+    text = form.text("state") or ALL
+    if (word := text.lower()) in (ALL, UNKNOWN):
+        scope = word
+    else:
+        try:
+            scope = parse_state(text)
+        except Refused as error:
+            form.add_error("state", str(error))
+            return ALL
+    form.values = {**form.values, "state": scope}
+    return scope
+
+
+def parse_category(form: FormInput, *more: str) -> str | None:
+    """The category of a filter, or one of `more`; None for none, and with an error in the form."""
+    return form.parse_choice("category", [*(name for name, _ in CATEGORY_CHOICES), *more])
 
 
 _OF_CATEGORY = frozenset({
@@ -218,12 +240,22 @@ _OF_DAYS = frozenset({Report.DAYS, Report.MARKET_DAYS, Report.BRAND_DAYS})
 """Reports that can be filtered by category, by brand, by canonical product, and by day."""
 
 
+_FILTERS = {
+    "category": _OF_CATEGORY, "brand": _OF_BRAND, "canonical_product": _OF_PRODUCT, "from": _OF_DAYS, "to": _OF_DAYS,
+}  # fmt: skip
+
+
 def _filter(report: Report, form: FormInput) -> ReportFilter:
     """The filter of a report; errors go to the form."""
-    category, brand = form.text("category"), form.text("brand")
-    where = _in_state(report, form.value("state"))
+    for name, reports in _FILTERS.items():
+        if report not in reports and form.text(name) is not None:
+            form.add_error(name, "this report has no such filter")
+    category, brand = parse_category(form), form.text("brand")
+    where = _in_state(report, parse_scope(form))
     if report in _OF_DAYS:
         first, last = form.parse_date("from"), form.parse_date("to")
+        if first is not None and last is not None and last < first:
+            form.add_error("to", f"{last} is before the first day, {first}")
         where = replace(where, since=first, until=last and last + timedelta(days=1))
     if report in _OF_PRODUCT:
         where = replace(where, canonical_product=form.parse_int("canonical_product", low=1, high=2**63 - 1))
@@ -304,19 +336,22 @@ async def show_price_index(
     conn: ReadConn,
     state: Annotated[str, Query(max_length=20)] = ALL,
     category: Annotated[str, Query(max_length=20)] = ALL,
-    days: Annotated[int, Query()] = 90,
+    days: Annotated[str, Query(max_length=20)] = str(_SPANS[1]),
 ) -> Response:
     """The price index of a state and category, as a chart and a table."""
-    found = await read_price_index(conn, state=state, category=category, days=days if days in _SPANS else _SPANS[1])
+    form = FormInput({"state": state, "category": category, "days": days})
+    scope, group = parse_scope(form), parse_category(form, ALL) or ALL
+    span = form.parse_choice("days", [str(one) for one in _SPANS]) or str(_SPANS[1])
+    found = await read_price_index(conn, state=scope, category=group, days=int(span)) if form.ok else None
     context = {
-        "form": FormInput({"state": state, "category": category, "days": str(days)}),
-        "states": await list_states(conn),
+        "form": form,
+        "states": await list_states(conn, scope),
         "categories": [(ALL, "All categories"), *CATEGORY_CHOICES],
         "spans": [(str(one), f"{one} days") for one in _SPANS],
         "report_groups": REPORT_GROUPS,
         "info": (await read_report(conn, Report.COVERAGE, ReportFilter(), limit=1)).info,
         "found": found,
-        "chart": index_chart(found),
+        "chart": None if found is None else index_chart(found),
     }
     return screen.render(request, "analytics/price_index.html", context)
 
@@ -369,6 +404,7 @@ async def show_report(
     form = FormInput(values)
     where = _filter(report, form)
     if as_file:
+        screen.refuse_invalid(form)
         rows = [flat_row(row) for row in (await read_report(conn, report, where, limit=_MOST_IN_FILE)).rows]
         fields = list(rows[0]) if rows else SOURCES[report].row.__struct_fields__
         if as_file == "parquet":
@@ -380,9 +416,12 @@ async def show_report(
     except ExpiredRun:
         request.state.lost_place = True
         page = await read_report(conn, report, where, limit=_MOST)
+    if not form.ok:
+        page = replace(page, rows=[], next=None)
     chart = None
     if (
-        report is Report.MARKET_DAYS
+        form.ok
+        and report is Report.MARKET_DAYS
         and len(days := (await read_report(conn, report, where, limit=_MOST_DAYS)).rows) > 1
     ):
         chart = days_chart(days)
@@ -390,10 +429,10 @@ async def show_report(
     covered = await _read_coverage(conn)
     context = {
         "form": form,
-        "basis": covered.get(state),
+        "basis": covered.get(where.state or ALL),
         "of_days": report in _OF_DAYS,
         "chart": chart,
-        "states": _state_choices(covered),
+        "states": _state_choices(covered, parse_scope(form)),
         "categories": CATEGORY_CHOICES if report in _OF_CATEGORY else None,
         "of_brand": report in _OF_BRAND,
         "of_product": report in _OF_PRODUCT,
@@ -422,14 +461,16 @@ def _value(row: dict[str, Any], path: str) -> Any:
 @router.get("")
 async def shown(request: Request, conn: ReadConn, state: Annotated[str, Query(max_length=20)] = ALL) -> Response:
     """The shares of categories and brands on the menus of a state, or of all."""
-    where = ReportFilter(state=state)
+    form = FormInput({"state": state})
+    scope = parse_scope(form)
+    where = ReportFilter(state=scope)
     categories = await read_report(conn, Report.CATEGORIES, where, limit=_MOST)
     brands = await read_report(conn, Report.BRANDS, where, limit=_MOST)
     covered = await _read_coverage(conn)
     context = {
-        "form": FormInput({"state": state}),
-        "states": _state_choices(covered),
-        "basis": covered.get(state),
+        "form": form,
+        "states": _state_choices(covered, scope),
+        "basis": covered.get(scope),
         "report_groups": REPORT_GROUPS,
         "info": categories.info,
         "categories": decoded(categories.rows),
