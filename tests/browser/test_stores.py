@@ -43,8 +43,8 @@ def test_the_screens(look: Look, page: Page, server: Served, desert: Planted) ->
         ("/stores/{store}/remove", "store-remove"),
         ("/stores/{store}/merge?into=1", "store-merge"),
         ("/stores/{store}/edit", "store-edit"),
-        ("/changes?days=all&kind=price_drop", "changes"),
-        ("/changes?days=all&kind=gone", "changes-gone"),
+        ("/changes?since=all&kind=price_drop", "changes"),
+        ("/changes?since=all&kind=gone", "changes-gone"),
         ("/exports", "exports"),
         ("/analytics/stores", "analytics-stores"),
         ("/analytics/price-per-gram", "analytics-prices"),
@@ -97,7 +97,7 @@ def test_tabs_and_tools_are_whole_on_a_phone(page: Page, server: Served, desert:
     assert _middle(logout) == pytest.approx(_middle(page.locator("#theme")), abs=1), "in one row"
 
 
-@pytest.mark.parametrize("query", ["", "?items=x&near=Santa+Fe,+NM&miles=far"])
+@pytest.mark.parametrize("query", ["", "?item=x&near=Santa+Fe,+NM&miles=far"])
 def test_fields_of_the_basket_are_in_line(page: Page, server: Served, desert: Planted, query: str) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})
     page.goto(f"{server.address}/admin/analytics/cheapest-basket{query}")

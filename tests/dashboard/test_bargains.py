@@ -37,7 +37,7 @@ async def test_the_cheapest_basket_as_tables_and_as_a_file(viewer: httpx.AsyncCl
         for (store,), option, price in zip(conn.execute(STORES).fetchall(), ("3.5g", "1g"), (30, 10), strict=True):
             variants = [{"option": option, "price_rec": price, "stock_status": "in_stock"}]
             conn.execute(PRODUCT, [store, f"P {option}", f"P {option}", json.dumps(variants)])
-    query = {"items": "flower:3.5 g\nflower:1 g*2", "near": "35,-106", "miles": "5"}
+    query = {"item": "flower:3.5 g\nflower:1 g*2", "near": "35,-106", "miles": "5"}
     shown = words(await viewer.get(path, params=query))
     assert "No store has all items." in shown
     assert "At two stores at most: $50.00" in shown
@@ -61,7 +61,9 @@ async def test_the_cheapest_basket_as_tables_and_as_a_file(viewer: httpx.AsyncCl
         ("two_stores", "Shop =A", "30"),
         ("two_stores", "Shop B", "20"),
     ]
-    wrong = words(await viewer.get(path, params={**query, "items": "weed:1 g", "near": "here", "miles": "far"}))
+    repeated = words(await viewer.get(path, params={**query, "item": ["flower:3.5 g", "flower:1 g*2"]}))
+    assert "At two stores at most: CA$50.00" in repeated, "as in the API"
+    wrong = words(await viewer.get(path, params={**query, "item": "weed:1 g", "near": "here", "miles": "far"}))
     assert "is neither the id of a canonical product" in wrong
     assert (
         "unknown place &#39;here&#39;: give a city with its state (Santa Fe, NM), a ZIP or postal code, or latitude"
@@ -110,6 +112,10 @@ async def test_figures_by_day_have_a_chart_a_period_and_a_file(viewer: httpx.Asy
     assert '"values":[0.2222,null,0.1]' in shown.text.replace("&#34;", '"').replace(" ", "")
     assert "2026-11-01 100" not in words(await viewer.get(f"{path}?state=NM&from=2026-11-02"))
     assert "2026-11-03" not in words(await viewer.get(f"{path}?state=NM&to=2026-11-02"))
+    since = (await viewer.get(f"{path}?state=NM&from=2026-11-02")).text
+    assert 'href="/admin/analytics/by-day?state=NM&amp;from=2026-11-02&amp;format=csv"' in since, (
+        "the file has the same days"
+    )
     before = words(await viewer.get(f"{path}?state=NM&from=2026-10-01&to=2026-10-31"))
     assert "No rows Days are kept since 2026-11-01." in before
     assert "is not a date: use the form" in words(await viewer.get(f"{path}?from=yesterday"))

@@ -79,12 +79,93 @@ async def test_a_wrong_filter_is_said_and_kept(admin: httpx.AsyncClient, desert:
 async def test_an_unknown_filter_of_the_changes_is_said_and_not_ignored(
     admin: httpx.AsyncClient, desert: Planted
 ) -> None:
-    page = (await admin.get("/admin/changes?since=foo")).text
+    refused = await admin.get("/admin/changes?days=30")
+    assert refused.status_code == 400
     assert (
-        "Unknown filter &#39;since&#39;: use brand, canonical_product, category, days, kind, percent, state, store."
-        in page
+        "unknown parameter &#39;days&#39;: use brand, canonical_product, category, kind, percent, since, state, store"
+        in refused.text
     )
-    assert "Unknown filter" not in (await admin.get("/admin/changes?days=30&rows=100&cursor=")).text
+    assert (await admin.get("/admin/changes?since=30d&rows=100&cursor=")).status_code == 200
+
+
+UNKNOWN = {
+    "/analytics/coverage?brnd=x": "&#39;brnd&#39;: use brand, canonical_product, category, format, from, state, to",
+    "/analytics/cheapest-basket?items=1": "&#39;items&#39;: use format, item, medical, miles, near",
+    "/products?price_min=3": "&#39;price_min&#39;: use brand, canonical_product, category, max, min, on, q, special, state, stock",
+    "/products/export?format=csv&colour=red": "&#39;colour&#39;: use brand",
+    "/exports?colour=red": "&#39;colour&#39;: use since, state, store, until",
+    "/audit/export?format=csv&user=1": "&#39;user&#39;: use action, actor, format, id, kind, since, until",
+    "/tasks?<b>=1": "&#39;&lt;b&gt;&#39;: use ",
+    "/schedules?q=1": "&#39;q&#39;: this screen has no parameters",
+}
+
+
+async def test_unknown_parameters_of_screens_are_named(admin: httpx.AsyncClient) -> None:
+    for address, said in UNKNOWN.items():
+        refused = await admin.get(f"/admin{address}")
+        assert refused.status_code == 400, address
+        assert f"unknown parameter {said}" in refused.text, address
+
+
+async def test_an_unknown_parameter_is_named_after_the_login_only(admin: httpx.AsyncClient) -> None:
+    answer = await admin.get("/admin/schedules?colour=red", headers={"Authorization": ""})
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/admin/login?next=%2Fadmin%2Fschedules%3Fcolour%3Dred"
+
+
+async def test_changes_are_listed_since_an_age_a_day_or_a_time(admin: httpx.AsyncClient, desert: Planted) -> None:
+    """The plant's changes are within its twenty days."""
+    for since in ("all", "90d", "13w", "2000-01-01", "2000-01-01T00:00:00Z"):
+        page = await admin.get("/admin/changes", params={"since": since})
+        assert "No changes in this period" not in page.text, since
+        assert f'<option value="{since}" selected>' in page.text, since
+    assert "No changes in this period" in (await admin.get("/admin/changes?since=2999-01-01")).text
+    for since in ("foo", "7", "0000-01-01", "999999w"):
+        page = await admin.get("/admin/changes", params={"since": since})
+        assert page.status_code == 422, since
+        assert f"Period: &#39;{since}&#39; is not a time: give a date (2026-11-20)" in words(page), since
+
+
+INVALID = {
+    "coverage?state=Texas": "State: unknown state &#39;Texas&#39;: use two letters such as AZ or ON; did you mean TX?</p>",
+    "by-day?from=yesterday": "From: &#39;yesterday&#39; is not a date: use the form 2026-11-21",
+    "by-day?from=2026-11-03&to=2026-11-01": "To: 2026-11-01 is before the first day, 2026-11-03",
+    "discounts?category=weed": "Category: &#39;weed&#39; is not one of accessory",
+    "stores?brand=x": "Brand: this report has no such filter",
+    "distribution?canonical_product=x": "Canonical product ID: must be a whole number from 1 to",
+    "?state=XX": "State: unknown state &#39;XX&#39;",
+    "price-index?days=7": "Time: &#39;7&#39; is not one of 30, 90, 365",
+    "price-index?category=weed": "Category: &#39;weed&#39; is not one of accessory",
+    "lowest-prices?state=unknown": "State: prices of stores without a known state are not in this list",
+    "lowest-prices?canonical_product=0": "Canonical product ID: 0 is too small",
+    "cheapest-basket?item=flower&near=x&miles=0": "Miles: enter a distance up to 500 miles",
+    "cheapest-basket?item=flower&near=35,-106&medical=on": "Prices for patients: &#39;on&#39; is not one of true, false",
+}
+
+
+async def test_an_invalid_filter_of_a_report_is_an_error_that_names_it(
+    viewer: httpx.AsyncClient, desert: Planted, pool: Pool
+) -> None:
+    await refresh(pool)
+    for address, said in INVALID.items():
+        page = await viewer.get(f"/admin/analytics{'' if address.startswith('?') else '/'}{address}")
+        assert page.status_code == 422, address
+        (notice,) = re.findall(r'<div class="notice bad faults" role="alert">(.*?)</div>', page.text, re.DOTALL)
+        assert said in re.sub("</?strong>", "", notice), address
+        assert "<tbody>" not in page.text, address
+        if not address.startswith(("?", "price-index")):
+            file = await viewer.get(f"/admin/analytics/{address}&format=csv")
+            assert file.status_code == 400, address
+            assert file.headers["content-type"].startswith("text/html"), address
+
+
+async def test_a_state_without_stores_is_no_error(viewer: httpx.AsyncClient, desert: Planted, pool: Pool) -> None:
+    await refresh(pool)
+    page = await viewer.get("/admin/analytics/discounts?state=tx")
+    assert page.status_code == 200
+    assert '<option value="TX" selected>TX</option>' in page.text
+    assert "is not an option" not in page.text
+    assert "No store is known: Texas." in words(page)
 
 
 async def test_every_screen_that_asks_for_a_store_takes_its_name(
@@ -291,7 +372,7 @@ async def test_analytics_shows_brands_and_categories_of_a_state(
     assert "Acme 2 2 50.0 % 100.0 %" in arizona
     assert "without a brand 1 1 25.0 %" in arizona
     assert "&lt;b&gt; 1 1 25.0 %" in arizona
-    assert "“Q” is not an option" in words(await viewer.get("/admin/analytics?state=Q"))
+    assert "unknown state &#39;Q&#39;: use two letters" in words(await viewer.get("/admin/analytics?state=Q"))
 
 
 REPORT_GROUPS = {

@@ -21,7 +21,7 @@ async def test_prices_have_the_currency_of_the_store(admin: httpx.AsyncClient, s
     pages = {
         "/admin/products": 1,
         f"/admin/products/{planted.product}": 5,
-        "/admin/changes?days=all": 1,
+        "/admin/changes?since=all": 1,
         f"/admin/stores/{planted.store}": 1,
         f"/admin/stores/{planted.store}/menu": 1,
     }
@@ -32,7 +32,7 @@ async def test_prices_have_the_currency_of_the_store(admin: httpx.AsyncClient, s
             assert len(wanted.findall(text)) >= least, (state, path)
             assert other.findall(text) == [], (state, path)
     assert '"unit":"money","currency":"CAD"' in (await admin.get(f"/admin/products/{planted.product}")).text
-    labels = re.findall(r'aria-label="(From [^"]*)"', (await admin.get("/admin/changes?days=all")).text)
+    labels = re.findall(r'aria-label="(From [^"]*)"', (await admin.get("/admin/changes?since=all")).text)
     assert labels
     assert not [label for label in labels if PLAIN.search(label)]
 

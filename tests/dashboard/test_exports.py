@@ -54,12 +54,12 @@ async def test_changes_are_exported_as_they_are_listed(admin: httpx.AsyncClient,
     every = "SELECT count(*) FROM product_changes"
     ((total,),) = sql(every)
     assert total > 2
-    answer = await admin.get("/admin/changes/export?days=all")
+    answer = await admin.get("/admin/changes/export?since=all")
     assert answer.text.partition("\n")[0] == CHANGE_HEADER
     assert len(rows_of(answer)) == total
-    merged = await admin.get("/admin/changes/export?days=all&kind=merged")
+    merged = await admin.get("/admin/changes/export?since=all&kind=merged")
     assert merged.text.partition("\n")[0] == MATCH_EVENT_HEADER
-    drops = rows_of(await admin.get("/admin/changes/export?days=all&kind=price_drop"))
+    drops = rows_of(await admin.get("/admin/changes/export?since=all&kind=price_drop"))
     price = "effective_price(price_rec_{0}, price_rec_special_{0}, price_med_{0}, price_med_special_{0})"
     before, after = price.format("before"), price.format("after")
     ((fell,),) = sql(f"{every} WHERE {after} < {before}")
@@ -67,17 +67,17 @@ async def test_changes_are_exported_as_they_are_listed(admin: httpx.AsyncClient,
     for percent in ("5", "20", "50"):
         ((much,),) = sql(f"{every} WHERE {after} < {before} AND ({before} - {after}) / {before} >= {percent} / 100.0")
         answer = await admin.get(
-            "/admin/changes/export", params={"days": "all", "kind": "price_drop", "percent": percent}
+            "/admin/changes/export", params={"since": "all", "kind": "price_drop", "percent": percent}
         )
         assert len(rows_of(answer)) == much
 
 
 async def test_the_screen_of_changes(admin: httpx.AsyncClient, desert: Planted, sql: Sql) -> None:
-    page = await admin.get("/admin/changes?days=all&kind=price_rise")
+    page = await admin.get("/admin/changes?since=all&kind=price_rise")
     assert "▲" in page.text
     assert "▼" not in page.text
     assert 'class="after better"' not in page.text, "a price that rises is not green"
-    page = await admin.get("/admin/changes?days=all&kind=price_drop")
+    page = await admin.get("/admin/changes?since=all&kind=price_drop")
     assert 'class="after better"' in page.text
     assert f'href="/admin/alerts/new?product={desert.product}"' in page.text
     assert "<path d=" in page.text
@@ -88,12 +88,12 @@ async def test_the_screen_of_changes(admin: httpx.AsyncClient, desert: Planted, 
 async def test_new_and_gone_products(admin: httpx.AsyncClient, desert: Planted, sql: Sql) -> None:
     link = f'href="/admin/products/{desert.product}"'
     for kind in ("new", "gone"):
-        assert link not in (await admin.get(f"/admin/changes?kind={kind}&days=all")).text
+        assert link not in (await admin.get(f"/admin/changes?kind={kind}&since=all")).text
     sql("UPDATE catalog_products SET first_seen_at = now() - interval '1 day', changed_at = now() - interval '1 hour'")
-    assert link in (await admin.get("/admin/changes?kind=new&days=7")).text
+    assert link in (await admin.get("/admin/changes?kind=new&since=7d")).text
     sql("UPDATE catalog_products SET last_seen_at = now() - interval '2 hours', present = false, state_seen_to = NULL")
-    assert link in (await admin.get("/admin/changes?kind=gone&days=7")).text
-    (row,) = rows_of(await admin.get("/admin/changes/export?kind=gone&days=7"))
+    assert link in (await admin.get("/admin/changes?kind=gone&since=7d")).text
+    (row,) = rows_of(await admin.get("/admin/changes/export?kind=gone&since=7d"))
     assert row["product_id"] == str(desert.product)
 
 

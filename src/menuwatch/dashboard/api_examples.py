@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import Request
+
+from menuwatch.core.errors import Refused
+from menuwatch.core.moments import parse_since
 
 LISTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "/tasks": ("/api/tasks", {"q": "q"}),
@@ -26,15 +31,18 @@ LISTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
             "q": "q",
             "brand": "brand",
             "stock": "stock",
-            "price_min": "price_min",
-            "price_max": "price_max",
+            "min": "price_min",
+            "max": "price_max",
             "sort": "order",
         },
     ),
     "/matching": ("/api/matching/reviews", {"category": "category", "brand": "brand", "impact": "min_impact"}),
     "/matching/corrections": ("/api/matching/corrections", {"by": "made_by", "product": "product"}),
     "/matching/brands": ("/api/matching/brands", {"q": "q"}),
-    "/changes": ("/api/changes", {"kind": "kind", "state": "state", "brand": "brand", "percent": "percent"}),
+    "/changes": (
+        "/api/changes",
+        {"kind": "kind", "since": "since", "state": "state", "brand": "brand", "percent": "percent"},
+    ),
     "/payloads": ("/api/payloads", {"status": "status"}),
     "/proxies": ("/api/proxies", {"status": "status", "tag": "tag", "q": "q"}),
     "/hosts": ("/api/hosts", {}),
@@ -74,6 +82,14 @@ def base_url(request: Request) -> str:
     return f"{request.url.scheme}://{host if _HOST.fullmatch(host) else 'localhost'}{prefix}"
 
 
+def _api_value(name: str, value: str) -> str:
+    """A filter's value as the API takes it: the API has times, and no ages such as `7d`."""
+    if name == "since" and re.fullmatch(r"\d{1,6}[mhdw]", value):
+        with contextlib.suppress(Refused):
+            return f"{parse_since(value, datetime.now(UTC)):%Y-%m-%dT%H:%M:%SZ}"
+    return value
+
+
 def of_page(request: Request, path: str) -> ApiExample | None:
     """The request that gives what this list shows; None for a page that is not a list."""
     if path not in LISTS:
@@ -82,9 +98,9 @@ def of_page(request: Request, path: str) -> ApiExample | None:
     given = [
         (name, value)
         for name, value in request.query_params.multi_items()
-        if value and name not in _LAYOUT - set(names)
+        if value and name not in _LAYOUT - set(names) and (name, value) != ("since", "all")
     ]
-    query = urlencode([(names[name], value) for name, value in given if name in names])
+    query = urlencode([(names[name], _api_value(name, value)) for name, value in given if name in names])
     joint = "&" if "?" in api else "?"
     url = f"{base_url(request)}{api}{joint + query if query else ''}"
     code = (

@@ -22,6 +22,7 @@ from menuwatch.core.logging import get_logger
 from menuwatch.dashboard import command_links as commands
 from menuwatch.dashboard import demo_login, pages, screen
 from menuwatch.dashboard.badges import Badges, count_badges
+from menuwatch.dashboard.known_parameters import refuse_unknown
 from menuwatch.dashboard.navigation import close, listed_in
 from menuwatch.ops.health import AwayCode, away
 from menuwatch.platforms.base import label_of
@@ -75,7 +76,7 @@ def create_dashboard(system: AppContext, traffic: Traffic, live: Live) -> FastAP
     app.state.pages = Pages([HERE / "templates"], assets(), filters=filters)
     app.state.pages.assets.install(app)
     counted = [Depends(count_badges)]
-    screens = include_package(app, pages, dependencies=counted)
+    screens = include_package(app, pages, dependencies=[*counted, Depends(refuse_unknown)])
     if system.demo_token is not None:
         app.include_router(demo_login.router, dependencies=counted)
     handlers: dict[Any, Any] = {

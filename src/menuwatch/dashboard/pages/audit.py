@@ -14,8 +14,9 @@ from starlette.responses import Response
 from menuwatch.accounts import audit
 from menuwatch.accounts.audit import AuditFilter
 from menuwatch.accounts.model import Permission
-from menuwatch.core.errors import InvalidField, Refused
+from menuwatch.core.errors import InvalidField
 from menuwatch.dashboard import screen, tables
+from menuwatch.dashboard.known_parameters import reads
 from menuwatch.dashboard.pages.exports import export_list
 from menuwatch.dashboard.pages.views import saved
 from menuwatch.db.pool import Connection
@@ -28,6 +29,7 @@ from menuwatch.web.forms import FormInput
 router = APIRouter(prefix="/audit", dependencies=[require(Permission.ACCOUNTS)])
 
 Text = Annotated[str, Query(max_length=200)]
+_FILTERS = ("actor", "action", "kind", "id", "since", "until")
 _PAGES = {
     "task": "/tasks/", "proxy": "/proxies/", "host": "/hosts/", "alert_rule": "/alerts/", "store": "/stores/",
     "schedule": "/schedules/", "payload": "/payloads/", "worker": "/workers/",
@@ -71,16 +73,15 @@ async def listed(
     return screen.render(request, "audit.html", context, live="accounts")
 
 
-@router.get("/export", dependencies=[require(Permission.EXPORT)])
+@router.get("/export", dependencies=[require(Permission.EXPORT), reads(*_FILTERS, "format")])
 async def export_entries(request: Request, system: AppDep) -> Response:
     """The list as a file, with the same filters."""
 
     async def rows(_: Connection, fmt: Format) -> RowExport:
-        names = ("actor", "action", "kind", "id", "since", "until")
-        form = FormInput({name: request.query_params.get(name, "").replace("\x00", "")[:200] for name in names})
+        form = FormInput({name: request.query_params.get(name, "").replace("\x00", "")[:200] for name in _FILTERS})
         where = _where(form)
-        if where is None:
-            raise Refused("; ".join(form.errors.values()))
+        screen.refuse_invalid(form)
+        assert where is not None, "without errors there is a filter"
         statement, values = audit.select_entries(where)
         return RowExport(columns=AUDIT_COLUMNS, statement=statement, parameters=values, fmt=fmt)
 

@@ -17,7 +17,13 @@ from menuwatch.catalog.asked_prices import WINDOW
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.errors import InvalidField, Refused
 from menuwatch.dashboard import screen
-from menuwatch.dashboard.pages.analytics import CATEGORY_CHOICES, REPORT_GROUPS, list_states
+from menuwatch.dashboard.pages.analytics import (
+    CATEGORY_CHOICES,
+    REPORT_GROUPS,
+    list_states,
+    parse_category,
+    parse_scope,
+)
 from menuwatch.dashboard.table_file import csv_response
 from menuwatch.db.clock import database_now
 from menuwatch.db.pool import Connection
@@ -29,21 +35,29 @@ from menuwatch.web.forms import FormInput, fields
 
 router = APIRouter(prefix="/analytics", dependencies=[require(Permission.READ)])
 
+_LONGEST = 4000
 _BASKETS = (
     ("one_store", "At one store", "No store has all items."),
     ("two_stores", "At two stores at most", "No store has any of the items."),
     ("any_stores", "At any number of stores", "No store has any of the items."),
 )
-_FORM = fields("items", "near", "miles", "medical", "format")
+_FORM = fields("item", "near", "miles", "medical", "format")
 
 
 @router.get("/cheapest-basket")
 async def show_cheapest_basket(request: Request, form: Annotated[FormInput, _FORM], conn: ReadConn) -> Response:
     """Where several products cost least together, as tables or as a file."""
-    asked = bool(form.text("items") or form.text("near"))
+    # As in the API the parameter may be repeated; a text field has an item in each line.
+    items = "\n".join(request.query_params.getlist("item")).replace("\0", "")
+    form = replace(form, values={**form.values, "item": items[:_LONGEST]})
+    if len(items) > _LONGEST:
+        form.add_error("item", f"longer than {_LONGEST:,} characters")
+    asked = bool(form.text("item") or form.text("near"))
     found = await _find(conn, form) if asked else None
-    if found is not None and form.value("format") == "csv":
-        return csv_response("cheapest-basket", basket.ROW_FIELDS, basket.basket_rows(found))
+    if form.parse_choice("format", ("csv",)) is not None:
+        screen.refuse_invalid(form)
+        if found is not None:
+            return csv_response("cheapest-basket", basket.ROW_FIELDS, basket.basket_rows(found))
     if form.text("miles") is None:
         form = replace(form, values={**form.values, "miles": f"{DEFAULT_MILES:g}"})
     context = {
@@ -58,19 +72,22 @@ async def show_cheapest_basket(request: Request, form: Annotated[FormInput, _FOR
 
 async def _find(conn: Connection, form: FormInput) -> CheapestBasket | None:
     """The baskets; None with errors in the form."""
-    miles = form.parse_decimal("miles", f"a distance up to {FARTHEST_MILES} miles", 0, FARTHEST_MILES) or DEFAULT_MILES
+    miles = (
+        form.parse_decimal("miles", f"a distance up to {FARTHEST_MILES} miles", 0.01, FARTHEST_MILES) or DEFAULT_MILES
+    )
     circle = None
     try:
         circle = parse_area(form.text("near") or "", float(miles)).circle
     except Refused as error:
         form.add_error("near", str(error))
     try:
-        wants = basket.parse_items([line for line in form.value("items").splitlines() if line.strip()])
+        medical = form.parse_choice("medical", ("true", "false")) == "true"
+        wants = basket.parse_items([line for line in form.value("item").splitlines() if line.strip()])
         if circle is None or not form.ok:
             return None
-        return await basket.find_cheapest_basket(conn, wants, circle, medical=form.value("medical") == "on")
+        return await basket.find_cheapest_basket(conn, wants, circle, medical=medical)
     except InvalidField as error:
-        form.add_error("items", "; ".join(map(str, error.errors)))
+        form.add_error("item", "; ".join(map(str, error.errors)))
         return None
 
 
@@ -82,17 +99,24 @@ async def show_lowest_prices(
     state: Annotated[str, Query(max_length=20)] = ALL,
     category: Annotated[str, Query(max_length=20)] = "",
     q: Annotated[str, Query(max_length=200)] = "",
-    product: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
+    canonical_product: Annotated[str, Query(max_length=20)] = "",
     as_file: Annotated[Literal["csv"] | None, Query(alias="format")] = None,
     cursor: Annotated[str, Query(max_length=400)] = "",
 ) -> Response:
     """The lowest price of each size of canonical products, as a table or as a file of the same page."""
-    where = CanonicalFilter(q=q.replace("\0", "").strip() or None, category=category or None, product=product)
+    values = {"state": state, "category": category, "q": q.replace("\0", ""), "canonical_product": canonical_product}
+    form = FormInput(values)
+    if (scope := parse_scope(form)) == UNKNOWN:
+        form.add_error("state", "prices of stores without a known state are not in this list")
+    product = form.parse_int("canonical_product", low=1, high=2**63 - 1)
+    where = CanonicalFilter(q=form.text("q"), category=parse_category(form), product=product)
+    if as_file:
+        screen.refuse_invalid(form)
     after = screen.parse_cursor(request, cursor, tuple[int, int])
     page = await lowest_prices.list_lowest_prices(
         conn,
         where,
-        state=None if state == ALL else state,
+        state=None if scope == ALL else scope,
         after=after,
         limit=lowest_prices.USUAL_PRODUCTS,
         archived=ParquetPartitions(app.archive.storage),
@@ -101,13 +125,13 @@ async def show_lowest_prices(
         rows = [lowest_prices.flat_lowest(row) for row in page.items]
         return csv_response("lowest-prices", lowest_prices.FLAT_FIELDS, rows)
     context = {
-        "form": FormInput({"state": state, "category": category, "q": q}),
-        "states": [one for one in await list_states(conn) if one[0] != UNKNOWN],
+        "form": form,
+        "states": [one for one in await list_states(conn, scope) if one[0] != UNKNOWN],
         "categories": [one for one in CATEGORY_CHOICES if one[0] != UNKNOWN],
         "report_groups": REPORT_GROUPS,
         "info": (await read_report(conn, Report.COVERAGE, ReportFilter(), limit=1)).info,
-        "rows": page.items,
+        "rows": page.items if form.ok else [],
         "long_ago": await database_now(conn) - WINDOW,
-        **screen.page_links(request, paging.encode(*page.next) if page.next else None),
+        **screen.page_links(request, paging.encode(*page.next) if page.next and form.ok else None),
     }
     return screen.render(request, "analytics/lowest_prices.html", context)

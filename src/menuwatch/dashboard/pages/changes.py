@@ -17,9 +17,11 @@ from menuwatch.catalog.changes import ChangeFilter, Kind
 from menuwatch.catalog.service import Order, ProductFilter, Span
 from menuwatch.catalog.taxonomy.categories import CATEGORIES
 from menuwatch.core.errors import Refused
+from menuwatch.core.moments import parse_since
 from menuwatch.dashboard import screen
 from menuwatch.dashboard.charts.bars import draw_trend
 from menuwatch.dashboard.decode import decoded
+from menuwatch.dashboard.known_parameters import reads
 from menuwatch.dashboard.pages.exports import export_list
 from menuwatch.dashboard.pages.views import saved
 from menuwatch.db.pool import Connection
@@ -49,14 +51,14 @@ KINDS = {
     Kind.MERGED: "Merged",
     Kind.SPLIT: "Split",
 }
-DAYS = {"1": "24 hours", "7": "7 days", "30": "30 days", "90": "90 days", "all": "All"}
+SINCE = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "90d": "90 days", "all": "All"}
+_USUAL = "7d"
 PERCENTS = {"5": "5 % or more", "10": "10 % or more", "20": "20 % or more", "50": "50 % or more"}
 
-_FILTERS = frozenset({"kind", "days", "percent", "category", "store", "brand", "state", "canonical_product"})
-_NOT_FILTERS = frozenset({"cursor", "from", "rows", "sort", "format"})
+_FILTERS = reads("kind", "since", "percent", "category", "store", "brand", "state", "canonical_product")
 
 
-@router.get("")
+@router.get("", dependencies=[_FILTERS])
 async def list_changes(
     request: Request, conn: ReadConn, cursor: Annotated[str, Query(max_length=400)] = ""
 ) -> Response:
@@ -90,7 +92,8 @@ async def list_changes(
         "kinds": KINDS,
         "states": [(one, one) for one in states],
         "categories": [(one, one.replace("_", " ")) for one in sorted(CATEGORIES)],
-        "days": list(DAYS.items()),
+        "since": [*SINCE.items(), *([] if (given := form.text("since") or _USUAL) in SINCE else [(given, given)])],
+        "since_default": _USUAL,
         "percents": list(PERCENTS.items()),
         "filtered": any(
             form.text(name) for name in ("store", "brand", "category", "state", "percent", "canonical_product")
@@ -101,14 +104,13 @@ async def list_changes(
     return screen.render(request, "changes.html", context, live="products")
 
 
-@router.get("/export", dependencies=[require(Permission.EXPORT)])
+@router.get("/export", dependencies=[require(Permission.EXPORT), _FILTERS, reads("format")])
 async def export_changes(request: Request, system: AppDep) -> Response:
     """The list as a file, with the same filters."""
 
     async def rows(conn: Connection, fmt: Any) -> RowExport:
         form, where, _ = await _read_filter(request, conn)
-        if not form.ok:
-            raise Refused("; ".join(form.errors.values()))
+        screen.refuse_invalid(form)
         if isinstance(where, ProductFilter):
             return export.products_of(await products.resolve(conn, where), fmt)
         return export.changes_of(await changes.resolve(conn, where), fmt)
@@ -120,14 +122,25 @@ async def export_changes(request: Request, system: AppDep) -> Response:
     return await export_list(request, system, name.strip("-") or "changes", rows)
 
 
+def _parse_since(form: FormInput) -> datetime | None:
+    """The time since which changes are listed: an age, a date or a time; None for all. An error goes to the form."""
+    text = form.text("since") or _USUAL
+    if text == "all":
+        return None
+    try:
+        moment = parse_since(text, datetime.now(UTC), "").astimezone(UTC)
+    except (Refused, OverflowError) as error:
+        form.add_error("since", str(error).strip() if isinstance(error, Refused) else f"{text[:40]!r} is out of range")
+        return None
+    return moment
+
+
 async def _read_filter(
     request: Request, conn: Connection
 ) -> tuple[FormInput, ChangeFilter | ProductFilter, stores.Store | None]:
     form = FormInput({name: value.replace("\x00", "")[:300] for name, value in request.query_params.items()})
-    if unknown := sorted(form.values.keys() - _FILTERS - _NOT_FILTERS):
-        form.add_error("", f"unknown filter {unknown[0][:40]!r}: use {', '.join(sorted(_FILTERS))}")
     kind = form.parse_choice("kind", [str(one) for one in KINDS]) or ""
-    days = form.parse_choice("days", DAYS) or "7"
+    since = _parse_since(form)
     percent = form.parse_choice("percent", PERCENTS)
     category = form.parse_choice("category", sorted(CATEGORIES))
     canonical = form.parse_int("canonical_product", low=1, high=2**63 - 1)
@@ -137,7 +150,6 @@ async def _read_filter(
             store = await stores.resolve(conn, text)
         except Refused as error:
             form.add_error("store", str(error))
-    since = None if days == "all" else datetime.now(UTC) - timedelta(days=int(days))
 
     def only(value: Any) -> list[Any] | None:
         return None if value is None else [value]

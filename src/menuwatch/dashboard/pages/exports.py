@@ -13,6 +13,7 @@ from starlette.responses import Response
 from menuwatch.accounts.model import Permission
 from menuwatch.core.errors import Refused
 from menuwatch.dashboard import screen
+from menuwatch.dashboard.known_parameters import reads
 from menuwatch.db.pool import Connection
 from menuwatch.exports.tables import ExportTable, Format
 from menuwatch.geo.states import CODES
@@ -49,10 +50,11 @@ TABLES = {
         "Canonical products that were merged or split, with both names",
     ),
 }
+_FILTERS = ("since", "until", "store", "state")
 FORMATS = {Format.CSV: "CSV", Format.PARQUET: "Parquet", Format.JSONL: "JSON lines"}
 
 
-@router.get("")
+@router.get("", dependencies=[reads(*_FILTERS)])
 async def show(request: Request, conn: ReadConn) -> Response:
     """The tables, with a picker of days, stores and states."""
     form = _form(request)
@@ -74,23 +76,21 @@ async def show(request: Request, conn: ReadConn) -> Response:
     return screen.render(request, "exports.html", context)
 
 
-@router.get("/{what}")
+@router.get("/{what}", dependencies=[reads(*_FILTERS, "format")])
 async def download_table(request: Request, system: AppDep, what: ExportTable) -> Response:
     """One table as a file."""
     form = _form(request)
     fmt = parse_format(request)
     async with system.pool.connection(timeout=10) as conn:
         selection = await _selection(conn, form, what, fmt)
-    if not form.ok:
-        raise Refused("; ".join(form.errors.values()))
+    screen.refuse_invalid(form)
     parts = [form.value("state"), form.value("since"), form.value("until")]
     named = "_".join(dict.fromkeys(part for part in parts if part)) or _now()
     return await _send(request, system, selection, f"menuwatch-{what}-{re.sub(r'[^A-Za-z0-9_-]', '', named)}")
 
 
 def _form(request: Request) -> FormInput:
-    names = ("since", "until", "store", "state")
-    return FormInput({name: request.query_params.get(name, "").replace("\x00", "")[:200].strip() for name in names})
+    return FormInput({name: request.query_params.get(name, "").replace("\x00", "")[:200].strip() for name in _FILTERS})
 
 
 async def _selection(conn: Connection, form: FormInput, what: ExportTable, fmt: Format) -> ExportRequest:

@@ -17,6 +17,7 @@ from menuwatch.archive import service as payloads
 from menuwatch.archive.diff import Compared
 from menuwatch.catalog.diff import Item
 from menuwatch.dashboard import screen
+from menuwatch.dashboard.known_parameters import reads
 from menuwatch.dashboard.pages.exports import parse_format
 from menuwatch.dashboard.pages.payloads import PayloadPath
 from menuwatch.exports.encoders import encode_rows
@@ -92,7 +93,7 @@ async def show_diff(
     return screen.render(request, "payloads/diff.html", context)
 
 
-@router.get("/export", dependencies=[require(Permission.EXPORT)])
+@router.get("/export", dependencies=[require(Permission.EXPORT), reads("format")])
 async def export_diff(
     request: Request,
     system: AppDep,

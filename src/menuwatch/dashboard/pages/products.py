@@ -22,6 +22,7 @@ from menuwatch.core.errors import Refused
 from menuwatch.dashboard import screen, tables
 from menuwatch.dashboard.charts.time_chart import Series, TimeChart
 from menuwatch.dashboard.decode import decoded
+from menuwatch.dashboard.known_parameters import reads
 from menuwatch.dashboard.pages.exports import export_list
 from menuwatch.dashboard.pages.views import saved
 from menuwatch.db.pool import Connection
@@ -57,6 +58,9 @@ SORTS = (
 )
 STOCK = {"in_stock": "In stock", "oos": "Out of stock", "unknown": "Unknown"}
 DAYS = {"30": "30 days", "90": "90 days", "365": "A year", "all": "All"}
+_FILTERS = reads(
+    "q", "store", "state", "category", "strain", "stock", "special", "brand", "min", "max", "on", "canonical_product"
+)
 ProductPath = Annotated[int, Path(ge=1, le=2**63 - 1)]
 
 
@@ -65,7 +69,7 @@ def picture(path: str | None, width: int = _THUMB) -> str | None:
     return None if path is None else f"/img/{quote(path)}?w={width}"
 
 
-@router.get("/products")
+@router.get("/products", dependencies=[_FILTERS])
 async def list_products(
     request: Request, conn: ReadConn, cursor: Annotated[str, Query(max_length=4000)] = ""
 ) -> Response:
@@ -86,20 +90,6 @@ async def list_products(
         after = paging.encode(*page.next) if page.next else None
         counted = await products.count_facets(conn, where)
     _, states = await store_service.platforms_and_states(conn)
-    filters = (
-        "q",
-        "store",
-        "state",
-        "category",
-        "strain",
-        "stock",
-        "special",
-        "brand",
-        "min",
-        "max",
-        "on",
-        "canonical_product",
-    )
     context = {
         "form": form,
         "products": shown,
@@ -110,7 +100,7 @@ async def list_products(
         "strains": _options(counted.of("strain") if counted else {}, form.text("strain")),
         "stocks": _options(counted.of("stock") if counted else {}, form.text("stock"), STOCK),
         "sorts": SORTS,
-        "filtered": any(form.text(name) for name in filters),
+        "filtered": any(form.text(name) for name in _FILTERS.dependency.names),
         "picture": picture,
         "sort": tables.sorting(request, list(map(str, Order)), falling=[Order.UPDATED]),
         "page": tables.page_of(request, len(shown), after),
@@ -119,15 +109,14 @@ async def list_products(
     return screen.render(request, "products/list.html", context, live="products")
 
 
-@router.get("/products/export", dependencies=[require(Permission.EXPORT)])
+@router.get("/products/export", dependencies=[require(Permission.EXPORT), _FILTERS, reads("format")])
 async def export_products(request: Request, system: AppDep) -> Response:
     """The list as a file, with the same filters."""
 
     async def rows(conn: Connection, fmt: Format) -> RowExport:
         form = FormInput({name: value.replace("\x00", "")[:300] for name, value in request.query_params.items()})
         where, _ = await _where(conn, form)
-        if not form.ok:
-            raise Refused("; ".join(form.errors.values()))
+        screen.refuse_invalid(form)
         return export.products_of(await products.resolve(conn, where), fmt)
 
     return await export_list(request, system, "products", rows)

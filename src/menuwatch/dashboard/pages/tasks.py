@@ -15,6 +15,7 @@ from menuwatch.accounts.model import Permission
 from menuwatch.core.errors import InvalidField
 from menuwatch.core.format import pluralize
 from menuwatch.dashboard import screen, tables
+from menuwatch.dashboard.known_parameters import reads
 from menuwatch.dashboard.pages.exports import export_list
 from menuwatch.dashboard.pages.views import saved
 from menuwatch.dashboard.task_facets import facets
@@ -105,7 +106,7 @@ def highlight_errors(text: str, faults: Sequence[Fault]) -> list[tuple[str, bool
     return [*pieces, (text[at:], False)] if text[at:] else pieces
 
 
-@router.get("/tasks")
+@router.get("/tasks", dependencies=[reads(*QUALIFIERS)])
 async def show_list(
     request: Request, system: AppDep, conn: ReadConn, q: str = "", cursor: Annotated[str | None, Query()] = None
 ) -> Response:
@@ -171,7 +172,7 @@ async def show_list(
     return screen.render(request, "tasks/list.html", context, live="tasks")
 
 
-@router.get("/tasks/export", dependencies=[require(Permission.EXPORT)])
+@router.get("/tasks/export", dependencies=[require(Permission.EXPORT), reads("format")])
 async def export_tasks(request: Request, system: AppDep, q: str = "") -> Response:
     """The list as a file, with the same search."""
 
