@@ -374,8 +374,8 @@ async def test_pictures_and_alerts(shop: Shop) -> None:
     await _do(
         pool,
         "INSERT INTO price_watches (token_hash, channel, address, token, address_mark, subject, store_id, condition, phase,"
-        " created_at, confirmed_at, due_at) SELECT sha256(n::text::bytea), 'mail', 'a', 't', 'm', 'store', 1, 'new_deal', 'armed',"
-        " now(), CASE WHEN n < 3 THEN now() END, CASE WHEN n > 2 THEN now() END FROM generate_series(1, 3) n",
+        " currency, created_at, confirmed_at, due_at) SELECT sha256(n::text::bytea), 'mail', 'a', 't', 'm', 'store', 1, 'new_deal',"
+        " 'armed', 'USD', now(), CASE WHEN n < 3 THEN now() END, CASE WHEN n > 2 THEN now() END FROM generate_series(1, 3) n",
     )
     await _do(
         pool,

@@ -23,6 +23,7 @@ async def test_what_is_found_while_a_mail_is_sent_is_due_again(pool: Pool) -> No
         watch = await store.insert(
             conn,
             NewWatch(item_id=item, condition="any_drop", channel="mail"),
+            currency="USD",
             token_hash=store.hash_of("token"),
             phase="armed",
             reference=None,

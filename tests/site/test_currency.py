@@ -83,3 +83,77 @@ async def test_limits_of_a_search(front: Front, toronto: int) -> None:
     token = await ask(front, "of=search&max=45", "any_drop", reach="near", near="Toronto, ON", within="25")
     shown = (await front.page(f"/alerts/{token}")).text
     assert "a product matching up to CA$45 gets cheaper within 40 km of Toronto, ON" in shown
+
+
+async def two_countries(front: Front) -> tuple[int, int]:
+    """A store in Phoenix, where Blue Dream costs $40, and one in Toronto, where it costs CA$55."""
+    desert, tower = await front.shop.store("desert", **PHOENIX), await front.shop.store("tower", **TORONTO)
+    await priced(front, desert, 0, 40)
+    await priced(front, tower, 0, 55)
+    return desert, tower
+
+
+async def priced(front: Front, store: int, hours: float, price: float, quantity: int = 5) -> None:
+    await front.crawl(store, hours, [item("1", "Blue Dream", options=[("1/8oz", price, quantity)])])
+
+
+async def watch(front: Front, **fields: str) -> str:
+    number = await front.item("Blue Dream")
+    answer = await front.post(f"/p/{number}/watch", by="feed", **{"reach": "any", **fields})
+    assert answer.status_code == 303, Page(answer).text
+    return answer.headers["location"].removeprefix("/alerts/")
+
+
+async def test_a_drop_is_one_in_the_same_currency(front: Front) -> None:
+    """CA$36 is less than $40 as a number alone; the watch is about US dollars, as the cheapest offer when it was created."""
+    desert, tower = await two_countries(front)
+    token = await watch(front, condition="any_drop")
+    await priced(front, tower, 4, 36)
+    assert await news(front, token) == []
+    await priced(front, desert, 8, 38)
+    assert await news(front, token) == ["Blue Dream is $38.00, down from $40.00"]
+    # The only store with US dollars runs out: nothing is compared with the price in Canada.
+    await priced(front, desert, 12, 38, quantity=0)
+    await priced(front, tower, 16, 30)
+    assert len(await news(front, token)) == 1
+
+
+async def test_a_drop_in_canada_is_in_canadian_dollars(front: Front) -> None:
+    desert, tower = await two_countries(front)
+    token = await watch(front, condition="any_drop", reach="near", near="Toronto, ON", within="25")
+    await priced(front, desert, 4, 20)
+    assert await news(front, token) == []
+    await priced(front, tower, 8, 50)
+    assert await news(front, token) == ["Blue Dream is CA$50.00, down from CA$55.00"]
+
+
+async def test_a_limit_is_compared_with_prices_of_its_currency(front: Front) -> None:
+    desert, tower = await two_countries(front)
+    of_item = await watch(front, condition="price_below", amount="39")
+    of_search = await ask(front, "of=search&q=blue", "price_below", amount="39")
+    of_limit = await ask(front, "of=search&q=blue&max=39", "any_drop")
+    for token in (of_item, of_search):
+        assert "costs less than $39.00" in (await front.page(f"/alerts/{token}")).text
+    await priced(front, tower, 4, 38)
+    assert [await news(front, token) for token in (of_item, of_search, of_limit)] == [[], [], []]
+    await priced(front, desert, 8, 37)
+    (said,) = await news(front, of_item)
+    assert said == "Blue Dream is $37.00"
+    for token in (of_search, of_limit):
+        assert await news(front, token) == ["Blue Dream (3.5 g) is $37.00, down from $40.00"]
+
+
+async def test_back_in_stock_in_another_country_has_its_currency(front: Front) -> None:
+    desert, tower = await two_countries(front)
+    await priced(front, desert, 4, 40, quantity=0)
+    await priced(front, tower, 5, 35, quantity=0)
+    token = await watch(front, condition="back_in_stock")
+    await priced(front, tower, 8, 35)
+    assert await news(front, token) == ["Blue Dream is back in stock at CA$35.00"]
+
+
+async def test_an_alert_everywhere_has_the_currency_of_most_stores(front: Front, toronto: int) -> None:
+    token = await ask(front, "of=search&q=dream", "price_below", amount="39")
+    assert "costs less than CA$39.00" in (await front.page(f"/alerts/{token}")).text
+    await crawl(front, toronto, 4, cheaper=3)
+    assert await news(front, token) == ["Blue Dream (3.5 g) is CA$37.00, down from CA$40.00"]

@@ -370,7 +370,10 @@ class TestWebPush:
     async def test_a_browser_has_so_many_alerts(self, front: Front, number: int) -> None:
         subscription = Browser("https://push.example.net/x").subscription
         assert (await ask(front, number, by="push", subscription=subscription)).status_code == 303
-        columns = "channel, address, token, address_mark, subject, item_id, condition, phase, created_at, confirmed_at, ends_at"
+        columns = (
+            "channel, address, token, address_mark, subject, item_id, condition, phase, currency, created_at, confirmed_at,"
+            " ends_at"
+        )
         await front.shop.execute(
             f"INSERT INTO price_watches (token_hash, {columns})"
             f" SELECT sha256(n::text::bytea), {columns} FROM price_watches, generate_series(1, 29) n"

@@ -25,6 +25,7 @@ def watch(subject: Subject, condition: Condition, **more: Any) -> Watch:
         "subject": subject,
         "condition": condition,
         "phase": "armed",
+        "currency": "USD",
         "attempts": 0,
         "created_at": NOW,
         **ids,
@@ -47,7 +48,7 @@ def product(n: int, price: float, before: float | None = None) -> dict[str, Any]
         (watch("brand", "new_product", place="Toronto, ON", miles=25), "a product of Wyld is new within 40 km of Toronto, ON"),
         (watch("store", "price_below", amount=Decimal(20)), "a product costs less than $20.00 at Alpha"),
         (
-            watch("brand", "price_below", amount=Decimal(20), place="Toronto, ON", miles=25),
+            watch("brand", "price_below", amount=Decimal(20), currency="CAD", place="Toronto, ON", miles=25),
             "a product of Wyld costs less than CA$20.00 within 40 km of Toronto, ON",
         ),
         (
@@ -85,11 +86,11 @@ def test_what_happened_in_a_line(condition: Condition, one: str, several: str) -
     ]
 
 
-def test_a_limit_has_the_currency_of_the_store_that_is_below_it() -> None:
+def test_a_limit_has_the_currency_of_the_watch() -> None:
     toronto = {"id": 4, "name": "Tower", "city": "Toronto", "state": "ON"}
     products = [{**product(n, 8, 10), "store": toronto} for n in (1, 2)]
     said = messages.headline(
-        watch("brand", "price_below", amount=Decimal(9)), NAMED, {"products": products, "count": 2}
+        watch("brand", "price_below", amount=Decimal(9), currency="CAD"), NAMED, {"products": products, "count": 2}
     )
     assert said == "2 products below CA$9.00: Thing 1 (3.5 g), Thing 2 (3.5 g)"
 

@@ -286,6 +286,7 @@ async def mails(world: World) -> Found:
             watch = await watches.insert(
                 conn,
                 NewWatch(item_id=item, condition="any_drop", channel="mail"),
+                currency="USD",
                 token_hash=watches.hash_of(token),
                 phase="armed",
                 reference=None,

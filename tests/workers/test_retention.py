@@ -70,8 +70,10 @@ ROWS = (
     "INSERT INTO visitor_pages (day, kind, page, views, uniques) VALUES (current_date, 'human', '/', 1, 1)",
     "INSERT INTO storefront_items (id, name, category, first_seen) VALUES (1, 'n', 'c', 0)",
     (
-        "INSERT INTO price_watches (token_hash, channel, subject, item_id, condition, phase, created_at, confirmed_at, ends_at)"
-        " SELECT sha256('x'), 'feed', 'item', id, 'any_drop', 'armed', now(), now(), now() + interval '7 days' FROM storefront_items"
+        "INSERT INTO price_watches (token_hash, channel, subject, item_id, condition, phase, currency, created_at, confirmed_at,"
+        " ends_at)"
+        " SELECT sha256('x'), 'feed', 'item', id, 'any_drop', 'armed', 'USD', now(), now(), now() + interval '7 days'"
+        " FROM storefront_items"
     ),
     (
         "INSERT INTO worker_registry (worker_id, friendly_name, host, status, last_heartbeat_at)"

@@ -74,6 +74,7 @@ BY_COLUMN: dict[str, Any] = {
     "price_watches.item_id": 1,
     "price_watches.condition": "any_drop",
     "price_watches.phase": "armed",
+    "price_watches.currency": "USD",
     "price_watches.ends_at": LATER,
     "product_detail_history.ended_at": LATER,
     "product_history.ended_at": LATER,

@@ -23,6 +23,7 @@ from menuwatch.core.errors import InvalidField, NotFound
 from menuwatch.core.logging import get_logger
 from menuwatch.db.pool import Connection
 from menuwatch.geo.circle import DEFAULT_MILES
+from menuwatch.geo.units import currency
 from menuwatch.site import screen, watch_form
 from menuwatch.site.limits import Limits
 from menuwatch.site.pages import items
@@ -94,7 +95,7 @@ async def _group(request: Request, conn: Connection) -> Group:
             brands = [brand["id"] for brand in await list_brands(conn, asked.brands)]
             if query.narrowed or query.q or store is not None:
                 search = await watches.watched_search(conn, query.link(), query.request(brands=brands))
-                about = f"products matching {watch_words.searched(query.link(), state)}" + (
+                about = f"products matching {watch_words.searched(query.link(), currency(state))}" + (
                     f" at {store.name}" if store else ""
                 )
                 given = {"search": search, "store_id": store.id if store is not None else None}

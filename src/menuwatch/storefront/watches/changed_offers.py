@@ -15,6 +15,7 @@ from psycopg import AsyncConnection
 
 from menuwatch.db import sql
 from menuwatch.db.query import Row, fetch_all, fetch_structs
+from menuwatch.geo.units import currency
 from menuwatch.storefront.watches import store as watches
 from menuwatch.storefront.watches.model import Condition
 
@@ -82,6 +83,10 @@ class _Filters(msgspec.Struct, frozen=True, kw_only=True):
     thc_min: int | None
     thc_max: int | None
 
+    @property
+    def has_amounts(self) -> bool:
+        return (self.price_min, self.price_max, self.per_gram_max) != (None, None, None)
+
     def admits(self, change: OfferChange) -> bool:
         return (
             (not self.sizes or change.size in self.sizes)
@@ -110,6 +115,7 @@ class _Terms:
     size: str | None
     store_id: int | None
     condition: Condition
+    currency: str
     amount: Decimal | None
     latitude: float | None
     longitude: float | None
@@ -144,10 +150,10 @@ async def evaluate_changes(conn: AsyncConnection[Any], store_id: int, now: datet
     terms = await fetch_structs(conn, _Terms, _q.watches, values, prepare=False)
     if not terms:
         return
-    matched = _Matcher(changes, filters, found)
-    wanted = [(one, matched.changes(one)) for one in terms]
-    carried = await _carried(conn, store_id, wanted, [change for change in changes if not change.listed])
     (store,) = await fetch_all(conn, _q.store, {"store_id": store_id})
+    matched = _Matcher(changes, filters, found, currency(store["state"]))
+    wanted = [(one, matched.changes(one)) for one in terms if matched.can_compare(one)]
+    carried = await _carried(conn, store_id, wanted, [change for change in changes if not change.listed])
     events = {
         one.id: _encode(_facts(some, store)).decode()
         for one, every in wanted
@@ -159,10 +165,13 @@ async def evaluate_changes(conn: AsyncConnection[Any], store_id: int, now: datet
 
 
 class _Matcher:
-    """The changes that each watch waits for; those of equal watches are found once."""
+    """The changes that each watch waits for; those of equal watches are found once. Prices are in the `paid` currency."""
 
-    def __init__(self, changes: Sequence[OfferChange], filters: Sequence[_Filters], found: Sequence[Row]) -> None:
+    def __init__(
+        self, changes: Sequence[OfferChange], filters: Sequence[_Filters], found: Sequence[Row], paid: str
+    ) -> None:
         self._changes = changes
+        self._paid = paid
         self._of_item: dict[int, list[OfferChange]] = {}
         self._of_brand: dict[int, list[OfferChange]] = {}
         for change in changes:
@@ -174,6 +183,12 @@ class _Matcher:
         for row in found:
             self._found.setdefault(row["id"], []).append(row["item_id"])
         self._known: dict[tuple[Any, ...], list[OfferChange]] = {}
+
+    def can_compare(self, terms: _Terms) -> bool:
+        """Whether the amounts of a watch, if it has any, are in the currency of the prices."""
+        filters = None if terms.search_id is None else self._filters[terms.search_id]
+        has_amounts = terms.amount is not None or (filters is not None and filters.has_amounts)
+        return terms.currency == self._paid or not has_amounts
 
     def changes(self, terms: _Terms) -> list[OfferChange]:
         known = self._known.get(terms.wish)

@@ -44,7 +44,7 @@ WITH RECURSIVE b(id) AS (
    UNION ALL
   SELECT * FROM price_watches WHERE subject = 'item' AND condition = 'new_deal' AND item_id = ANY (%(items)s::bigint[]) AND confirmed_at IS NOT NULL
 )
-SELECT w.id, w.item_id, live_brand(w.brand_id) AS brand_id, w.search_id, w.size, w.store_id, w.condition, w.amount, w.latitude, w.longitude, w.miles
+SELECT w.id, w.item_id, live_brand(w.brand_id) AS brand_id, w.search_id, w.size, w.store_id, w.condition, w.currency, w.amount, w.latitude, w.longitude, w.miles
   FROM w LEFT JOIN storefront_stores s ON s.dispensary_id = %(store_id)s
  WHERE (w.store_id IS NULL OR w.store_id = %(store_id)s)
    AND (w.miles IS NULL OR distance_meters(s.latitude, s.longitude, w.latitude, w.longitude) <= w.miles * 1609.344)

@@ -41,20 +41,16 @@ def called(item: str, most: int = 120) -> str:
     return one_line(", ".join(part.strip() for part in name.split("|") if part.strip()) or name, most)
 
 
-def money(amount: Any, facts: Mapping[str, Any]) -> str:
-    """`$12.50`; `CA$12.50` where the store of the facts is in Canada."""
-    state = (facts.get("store") or {}).get("state")
-    return "no price" if amount is None else text_format.money(Decimal(str(amount)), units.currency(state))
-
-
-def _state(watch: Watch, named: Named) -> str | None:
-    """The state or province in whose currency the watch's own amounts are."""
-    return units.state_of(watch.place) if watch.place is not None else named.state
+def money(amount: Any, facts: Mapping[str, Any], watch: Watch) -> str:
+    """`$12.50`; `CA$12.50` where the store of the facts is in Canada. Without a store the currency is the watch's."""
+    store = facts.get("store")
+    paid = units.currency(store["state"]) if store else watch.currency
+    return "no price" if amount is None else text_format.money(Decimal(str(amount)), paid)
 
 
 def describe(watch: Watch, named: Named) -> str:
     """The condition of the watch, as in `Blue Dream gets cheaper within 25 miles of Phoenix`, `a product of Wyld is on special`."""
-    amount = text_format.money(watch.amount, units.currency(_state(watch, named)))
+    amount = text_format.money(watch.amount, watch.currency)
     verb = CONDITIONS[watch.condition].verb.format(amount=amount)
     return f"{what(watch, named)} {verb}{where(watch, named)}"
 
@@ -67,13 +63,13 @@ def what(watch: Watch, named: Named) -> str:
     if watch.subject == "brand":
         return f"a product of {one_line(named.brand or 'a brand that is no longer listed')}"
     if watch.subject == "search":
-        return f"a product matching {searched(watch.query or '', _state(watch, named))}"
+        return f"a product matching {searched(watch.query or '', watch.currency)}"
     return "a product"
 
 
-def searched(query: str, state: str | None) -> str:
-    """A search by its words and filters, with the currency of that state: `“blue dream” (flower, 3.5 g, up to $30)`."""
-    text, said, sign = "", [], text_format.currency_sign(units.currency(state))
+def searched(query: str, currency: str) -> str:
+    """A search by its words and filters, with amounts in that currency: `“blue dream” (flower, 3.5 g, up to $30)`."""
+    text, said, sign = "", [], text_format.currency_sign(currency)
     for name, value in parse_qsl(query.partition("?")[2] or query):
         plain = one_line(value, 60)
         if name == "q":
@@ -113,7 +109,7 @@ def headline(watch: Watch, named: Named, facts: Mapping[str, Any]) -> str:
         return _of_one(watch, name, facts)
     if facts["count"] == 1:
         return _of_one(watch, _name(products[0]), products[0])
-    limit = money(watch.amount, products[0])
+    limit = text_format.money(watch.amount, watch.currency)
     kinds = {
         "any_drop": ("price drop", "price drops"),
         "price_below": (f"product below {limit}", f"products below {limit}"),
@@ -142,13 +138,13 @@ def _name(product: Mapping[str, Any]) -> str:
 def _of_one(watch: Watch, name: str, facts: Mapping[str, Any]) -> str:
     price, before = facts["price"], facts.get("before")
     if watch.condition == "back_in_stock":
-        return f"{name} is back in stock" + (f" at {money(price, facts)}" if price is not None else "")
+        return f"{name} is back in stock" + (f" at {money(price, facts, watch)}" if price is not None else "")
     if watch.condition == "new_product":
-        return f"{name} is new" + (f" at {money(price, facts)}" if price is not None else "")
+        return f"{name} is new" + (f" at {money(price, facts, watch)}" if price is not None else "")
     if watch.condition == "new_deal":
-        return f"{name} is on special at {money(price, facts)}"
-    was = f", down from {money(before, facts)}" if before is not None and before != price else ""
-    return f"{name} is {money(price, facts)}{was}"
+        return f"{name} is on special at {money(price, facts, watch)}"
+    was = f", down from {money(before, facts, watch)}" if before is not None and before != price else ""
+    return f"{name} is {money(price, facts, watch)}{was}"
 
 
 def at(facts: Mapping[str, Any]) -> str:

@@ -134,6 +134,7 @@ class Watch:
     longitude: float | None
     miles: int | None
     condition: Condition
+    currency: str
     amount: Decimal | None
     phase: Phase
     reference: Decimal | None
@@ -146,7 +147,8 @@ class Watch:
 
 
 class ItemScope(NamedTuple):
-    """An item in one size or (None) any, at one store, within this many miles of a point, or (all None) anywhere."""
+    """An item in one size or (None) any, at one store, within this many miles of a point, or (all None) anywhere; at stores with
+    prices in the `currency`, or (`any_currency`) also at others."""
 
     item_id: int
     size: str | None
@@ -154,6 +156,8 @@ class ItemScope(NamedTuple):
     miles: int | None
     latitude: float | None
     longitude: float | None
+    currency: str
+    any_currency: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,14 +172,11 @@ class WatchTerms:
     latitude: float | None
     longitude: float | None
     condition: Condition
+    currency: str
     amount: Decimal | None
     phase: Phase
     reference: Decimal | None
     fired_at: datetime | None
-
-    @property
-    def item_scope(self) -> ItemScope:
-        return ItemScope(self.item_id, self.size, self.store_id, self.miles, self.latitude, self.longitude)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

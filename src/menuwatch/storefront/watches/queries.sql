@@ -2,15 +2,15 @@
 
 -- piece: watch_columns
 w.id, w.channel, w.address, w.token, w.subject, w.item_id, w.brand_id, (SELECT query FROM watched_searches WHERE id = w.search_id) AS query, w.size,
-w.store_id, w.place, w.latitude, w.longitude, w.miles, w.condition, w.amount, w.phase, w.reference, w.fired_at, w.created_at, w.confirmed_at, w.sent_at,
+w.store_id, w.place, w.latitude, w.longitude, w.miles, w.condition, w.currency, w.amount, w.phase, w.reference, w.fired_at, w.created_at, w.confirmed_at, w.sent_at,
 w.attempts, w.ends_at
 
 -- name: insert
 INSERT INTO price_watches (token_hash, channel, address, token, address_mark, subject, item_id, brand_id, search_id, size, store_id, place, latitude,
-       longitude, miles, condition, amount, phase, reference, created_at, confirmed_at, due_at, ends_at)
+       longitude, miles, condition, currency, amount, phase, reference, created_at, confirmed_at, due_at, ends_at)
 VALUES (%(token_hash)s, %(channel)s, %(address)s, %(token)s, %(address_mark)s, %(subject)s, %(item_id)s, %(brand_id)s, %(search_id)s, %(size)s,
-       %(store_id)s, %(place)s, %(latitude)s, %(longitude)s, %(miles)s, %(condition)s, %(amount)s, %(phase)s, %(reference)s, %(now)s, %(confirmed_at)s,
-       %(due_at)s, %(ends_at)s)
+       %(store_id)s, %(place)s, %(latitude)s, %(longitude)s, %(miles)s, %(condition)s, %(currency)s, %(amount)s, %(phase)s, %(reference)s, %(now)s,
+       %(confirmed_at)s, %(due_at)s, %(ends_at)s)
 RETURNING id;
 
 -- name: put_search
@@ -41,7 +41,7 @@ SELECT {watch_columns} FROM price_watches w WHERE w.token_hash = %(hash)s;
 -- name: of_items
 -- A batch of watches of the states of items that the store may concern, locked until the results are written. The position of a store that is no
 -- longer visible is unknown, so all watches around a place are included.
-SELECT w.id, w.item_id, w.size, w.store_id, w.latitude, w.longitude, w.miles, w.condition, w.amount, w.phase, w.reference, w.fired_at
+SELECT w.id, w.item_id, w.size, w.store_id, w.latitude, w.longitude, w.miles, w.condition, w.currency, w.amount, w.phase, w.reference, w.fired_at
   FROM price_watches w
  WHERE w.subject = 'item' AND w.condition <> 'new_deal'
    AND w.item_id = ANY (%(items)s::bigint[]) AND w.confirmed_at IS NOT NULL AND (w.store_id IS NULL OR w.store_id = %(store_id)s)
@@ -115,6 +115,11 @@ SELECT (SELECT name FROM storefront_items WHERE id = %(item_id)s) AS item, (SELE
        (SELECT d.state FROM dispensaries d
          WHERE d.id = coalesce(%(store_id)s, (SELECT o.store_id FROM storefront_offers o WHERE o.item_id = %(item_id)s
                                                ORDER BY o.in_stock IS false, o.price NULLS LAST, o.product_id LIMIT 1))) AS state;
+
+-- name: usual_currency
+-- The currency of most stores on the site.
+SELECT currency_of(d.state) AS currency FROM storefront_stores s JOIN dispensaries d ON d.id = s.dispensary_id
+ GROUP BY 1 ORDER BY count(*) DESC, 1 DESC LIMIT 1;
 
 -- name: push_key
 -- The private key of web push, as it is stored.

@@ -31,7 +31,7 @@ from menuwatch.db import sql
 from menuwatch.db.clock import database_now
 from menuwatch.db.items import log_refused
 from menuwatch.db.query import Row, fetch_all
-from menuwatch.geo.units import currency
+from menuwatch.geo.units import currency, state_of
 from menuwatch.storefront.indexer import IndexedStore
 from menuwatch.storefront.parsed_query import parse_query
 from menuwatch.storefront.search import SearchRequest
@@ -88,20 +88,25 @@ def _terms(condition: Condition, amount: Decimal | None) -> Terms:
             raise AssertionError(f"{condition} is not evaluated on a state")
 
 
-def _item_scope(item_id: int, size: str | None, scope: Scope | Watch) -> ItemScope:
-    return ItemScope(item_id, size, scope.store_id, scope.miles, scope.latitude, scope.longitude)
+def _item_scope(
+    item_id: int, size: str | None, scope: Scope | Watch | WatchTerms, condition: Condition, paid: str
+) -> ItemScope:
+    # A product is back in stock wherever it is: the condition compares no prices.
+    any_currency = condition == "back_in_stock"
+    return ItemScope(item_id, size, scope.store_id, scope.miles, scope.latitude, scope.longitude, paid, any_currency)
+
+
+async def _currency(conn: AsyncConnection[Any], new: NewWatch) -> str:
+    """The currency of a watch: that of its place, its store, its item's cheapest offer, or else of most stores."""
+    if new.scope.place is not None:
+        return currency(state_of(new.scope.place))
+    named = await watches.names(conn, item_id=new.item_id, brand_id=new.brand_id, store_id=new.scope.store_id)
+    return await watches.usual_currency(conn) if named.state is None else currency(named.state)
 
 
 async def _facts(conn: AsyncConnection[Any], scopes: Sequence[ItemScope]) -> list[Row]:
-    items, sizes, stores, miles, latitudes, longitudes = (list(column) for column in zip(*scopes, strict=True))
-    values = {
-        "items": items,
-        "sizes": sizes,
-        "stores": stores,
-        "miles": miles,
-        "latitudes": latitudes,
-        "longitudes": longitudes,
-    }
+    names = ("items", "sizes", "stores", "miles", "latitudes", "longitudes", "currencies", "any_currency")
+    values = {name: list(column) for name, column in zip(names, zip(*scopes, strict=True), strict=True)}
     return await fetch_all(conn, _q.facts, values)
 
 
@@ -133,13 +138,13 @@ async def create(conn: AsyncConnection[Any], new: NewWatch, settings: Settings, 
     if new.channel not in offered_channels(settings):
         raise InvalidField("by", f"This site does not offer “{CHANNELS[new.channel].label}”. Choose another way.")
     state = MatchState(phase="armed", reference=None, fired_at=None)
+    paid = await _currency(conn, new)
     if _by_state(new):
         assert new.item_id is not None, "states are those of items"
-        (row,) = await _facts(conn, [_item_scope(new.item_id, new.size, new.scope)])
-        facts = _to_facts(row)
+        facts = await _fact(conn, _item_scope(new.item_id, new.size, new.scope, new.condition, paid))
         state = initial(_terms(new.condition, new.amount), facts)
         if state.phase == "fired":
-            _refuse(new, facts, row["state"])
+            _refuse(new, facts, paid)
     elif new.item_id is not None and not CONDITIONS[new.condition].of_item:
         raise InvalidField("condition", "A product is new only once: choose another condition.")
     token = secrets.token_urlsafe(32)
@@ -149,6 +154,7 @@ async def create(conn: AsyncConnection[Any], new: NewWatch, settings: Settings, 
     watch_id = await watches.insert(
         conn,
         new,
+        currency=paid,
         token_hash=watches.hash_of(token),
         phase=state.phase,
         reference=state.reference,
@@ -186,13 +192,14 @@ def _by_state(watch: NewWatch | Watch) -> bool:
     return watch.item_id is not None and watch.condition not in ("new_deal", "new_product")
 
 
-def _refuse(new: NewWatch, facts: Facts, state: str | None) -> None:
+def _refuse(new: NewWatch, facts: Facts, paid: str) -> None:
     if new.condition == "back_in_stock":
         if facts.stock == "in_stock":
             raise InvalidField("condition", "It is already in stock.")
         raise InvalidField("condition", "No store reports stock for this product, so this alert could never trigger.")
-    price = money(facts.price, currency(state))
-    raise InvalidField("amount", f"It already costs {price}. Choose a lower price, or any price drop.")
+    raise InvalidField(
+        "amount", f"It already costs {money(facts.price, paid)}. Choose a lower price, or any price drop."
+    )
 
 
 def _address(new: NewWatch, settings: Settings) -> tuple[str | None, bool]:
@@ -241,7 +248,7 @@ async def confirm(conn: AsyncConnection[Any], token: str, *, now: datetime | Non
     state = MatchState(phase=watch.phase, reference=watch.reference, fired_at=watch.fired_at)
     if _by_state(watch):
         assert watch.item_id is not None, "states are those of items"
-        facts = await _fact(conn, _item_scope(watch.item_id, watch.size, watch))
+        facts = await _fact(conn, _item_scope(watch.item_id, watch.size, watch, watch.condition, watch.currency))
         state = initial(_terms(watch.condition, watch.amount), facts)
     await watches.confirm(conn, watch.id, phase=state.phase, reference=state.reference, now=now)
     log.info("price watch confirmed", action="watch_confirmed", watch_id=watch.id)
@@ -276,13 +283,16 @@ async def evaluate_store(conn: AsyncConnection[Any], indexed: IndexedStore) -> N
 
 
 async def _evaluate_batch(conn: AsyncConnection[Any], batch: Sequence[WatchTerms], now: datetime) -> None:
-    scopes = list(dict.fromkeys(watch.item_scope for watch in batch))
+    scope_of = {
+        watch.id: _item_scope(watch.item_id, watch.size, watch, watch.condition, watch.currency) for watch in batch
+    }
+    scopes = list(dict.fromkeys(scope_of.values()))
     facts = dict(zip(scopes, await _facts(conn, scopes), strict=True))
     changes: list[tuple[int, Phase, Decimal | None, datetime | None]] = []
     events: dict[int, str] = {}
     for watch in batch:
         try:
-            _evaluate_watch(watch, facts[watch.item_scope], now, changes, events)
+            _evaluate_watch(watch, facts[scope_of[watch.id]], now, changes, events)
         except Exception as error:  # pure: only the fields of this watch can raise
             log_refused("storefront_indexer", "price_watch", watch.id, error)
     await watches.save_states(conn, changes)

@@ -56,6 +56,7 @@ async def insert(
     conn: AsyncConnection[Any],
     new: NewWatch,
     *,
+    currency: str,
     token_hash: bytes,
     phase: Phase,
     reference: Decimal | None,
@@ -80,6 +81,7 @@ async def insert(
         "search_id": None if new.search is None else await _put_search(conn, new.search),
         "size": new.size,
         "condition": new.condition,
+        "currency": currency,
         "amount": new.amount,
         "phase": phase,
         "reference": reference,
@@ -192,10 +194,23 @@ async def was_used(conn: AsyncConnection[Any], watch_id: int, ends_at: datetime)
 
 async def names_of(conn: AsyncConnection[Any], watch: Watch) -> Named:
     """The names of what a watch is about, as far as it is still there."""
-    values = {"item_id": watch.item_id, "brand_id": watch.brand_id, "store_id": watch.store_id}
+    return await names(conn, item_id=watch.item_id, brand_id=watch.brand_id, store_id=watch.store_id)
+
+
+async def names(
+    conn: AsyncConnection[Any], *, item_id: int | None, brand_id: int | None, store_id: int | None
+) -> Named:
+    """The names of an item, a brand and a store, as far as they are still there."""
+    values = {"item_id": item_id, "brand_id": brand_id, "store_id": store_id}
     named = await fetch_struct(conn, Named, _q.names, values)
     assert named is not None, "a select without a table returns a row"
     return named
+
+
+async def usual_currency(conn: AsyncConnection[Any]) -> str:
+    """The currency of most stores on the site; USD without stores."""
+    row = await (await conn.execute(_q.usual_currency)).fetchone()
+    return "USD" if row is None else str(row[0])
 
 
 async def push_key(conn: AsyncConnection[Any]) -> str | None:

@@ -264,6 +264,7 @@ CREATE TABLE price_watches (
   longitude                double precision,
   miles                    integer,                       -- as far as that
   condition                text NOT NULL CHECK (condition IN ('any_drop', 'price_below', 'back_in_stock', 'new_deal', 'new_product')),
+  currency                 text NOT NULL CHECK (currency IN ('USD', 'CAD')),  -- of `amount`, `reference` and a search's price limits; other prices do not count
   amount                   numeric,
   phase                    text NOT NULL CHECK (phase IN ('armed', 'pending', 'fired')),
   reference                numeric,
