@@ -356,7 +356,7 @@ async def test_an_empty_report_says_why(shop: Shop) -> None:
         product = await add_product(conn, "Thing", None, category="flower")
         await match(conn, product, await listing(conn, store, "1"))
     await refresh(shop.pool, window=timedelta(days=2), now=at(3))
-    assert await notice("price-per-gram", state="NM") == "No store is known: New Mexico."
+    assert await notice("price-per-gram", state="NM") == "No known stores: New Mexico."
     assert await notice("price-dispersion", canonical_product=999_999) == "Canonical product 999999 does not exist."
     assert await notice("price-dispersion", canonical_product=product) is None
     flower = "Canonical products of the category preroll are listed under flower."

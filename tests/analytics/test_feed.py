@@ -171,7 +171,7 @@ async def test_an_empty_list_of_changes_says_why(shop: Shop) -> None:
     await shop.crawl(store, 1, [item("a", options=[("1g", 10, 5)])])
     assert await notice() == "No changes yet: a store must be crawled twice first."
     assert await notice(state="NM") == "No changes yet: a store must be crawled twice first."
-    assert await notice(state=["AZ", "ON"]) == "No store is known: Arizona, Ontario."
+    assert await notice(state=["AZ", "ON"]) == "No known stores: Arizona, Ontario."
     assert await notice(kind="merged") is None, "no crawl merges what no second one changes"
     await shop.crawl(store, 5, [item("a", options=[("1g", 12, 5)])])
     assert await notice(state="NM", brand="nobody") is None

@@ -82,21 +82,21 @@ async def test_an_unknown_filter_of_the_changes_is_said_and_not_ignored(
     refused = await admin.get("/admin/changes?days=30")
     assert refused.status_code == 400
     assert (
-        "unknown parameter &#39;days&#39;: use brand, canonical_product, category, kind, percent, since, state, store"
+        "unknown parameter &#39;days&#39;; use one of: brand, canonical_product, category, kind, percent, since, state, store"
         in refused.text
     )
     assert (await admin.get("/admin/changes?since=30d&rows=100&cursor=")).status_code == 200
 
 
 UNKNOWN = {
-    "/analytics/coverage?brnd=x": "&#39;brnd&#39;: use brand, canonical_product, category, format, from, state, to",
-    "/analytics/cheapest-basket?items=1": "&#39;items&#39;: use format, item, medical, miles, near",
-    "/products?price_min=3": "&#39;price_min&#39;: use brand, canonical_product, category, max, min, on, q, special, state, stock",
-    "/products/export?format=csv&colour=red": "&#39;colour&#39;: use brand",
-    "/exports?colour=red": "&#39;colour&#39;: use since, state, store, until",
-    "/audit/export?format=csv&user=1": "&#39;user&#39;: use action, actor, format, id, kind, since, until",
-    "/tasks?<b>=1": "&#39;&lt;b&gt;&#39;: use ",
-    "/schedules?q=1": "&#39;q&#39;: this screen has no parameters",
+    "/analytics/coverage?brnd=x": "&#39;brnd&#39;; use one of: brand, canonical_product, category, format, from, state, to",
+    "/analytics/cheapest-basket?items=1": "&#39;items&#39;; use one of: format, item, medical, miles, near",
+    "/products?price_min=3": "&#39;price_min&#39;; use one of: brand, canonical_product, category, max, min, on, q, special, state, stock",
+    "/products/export?format=csv&colour=red": "&#39;colour&#39;; use one of: brand",
+    "/exports?colour=red": "&#39;colour&#39;; use one of: since, state, store, until",
+    "/audit/export?format=csv&user=1": "&#39;user&#39;; use one of: action, actor, format, id, kind, since, until",
+    "/tasks?<b>=1": "&#39;&lt;b&gt;&#39;; use one of: ",
+    "/schedules?q=1": "&#39;q&#39;; this screen has no parameters",
 }
 
 
@@ -119,7 +119,9 @@ async def test_changes_are_listed_since_an_age_a_day_or_a_time(admin: httpx.Asyn
         page = await admin.get("/admin/changes", params={"since": since})
         assert "No changes in this period" not in page.text, since
         assert f'<option value="{since}" selected>' in page.text, since
-    assert "No changes in this period" in (await admin.get("/admin/changes?since=2999-01-01")).text
+    future = await admin.get("/admin/changes?since=2999-01-01")
+    assert future.status_code == 422
+    assert "Period: &#39;2999-01-01&#39; is in the future: give a time no later than now" in words(future)
     for since in ("foo", "7", "0000-01-01", "999999w"):
         page = await admin.get("/admin/changes", params={"since": since})
         assert page.status_code == 422, since
@@ -131,12 +133,12 @@ INVALID = {
     "by-day?from=yesterday": "From: &#39;yesterday&#39; is not a date: use the form 2026-11-21",
     "by-day?from=2026-11-03&to=2026-11-01": "To: 2026-11-01 is before the first day, 2026-11-03",
     "discounts?category=weed": "Category: &#39;weed&#39; is not one of accessory",
-    "stores?brand=x": "Brand: this report has no such filter",
+    "stores?brand=x": "Brand: this report cannot be filtered by it",
     "distribution?canonical_product=x": "Canonical product ID: must be a whole number from 1 to",
     "?state=XX": "State: unknown state &#39;XX&#39;",
     "price-index?days=7": "Time: &#39;7&#39; is not one of 30, 90, 365",
     "price-index?category=weed": "Category: &#39;weed&#39; is not one of accessory",
-    "lowest-prices?state=unknown": "State: prices of stores without a known state are not in this list",
+    "lowest-prices?state=unknown": "State: this list leaves out stores without a known state; choose a state",
     "lowest-prices?canonical_product=0": "Canonical product ID: 0 is too small",
     "cheapest-basket?item=flower&near=x&miles=0": "Miles: enter a distance up to 500 miles",
     "cheapest-basket?item=flower&near=35,-106&medical=on": "Prices for patients: &#39;on&#39; is not one of true, false",
@@ -165,7 +167,7 @@ async def test_a_state_without_stores_is_no_error(viewer: httpx.AsyncClient, des
     assert page.status_code == 200
     assert '<option value="TX" selected>TX</option>' in page.text
     assert "is not an option" not in page.text
-    assert "No store is known: Texas." in words(page)
+    assert "No known stores: Texas." in words(page)
 
 
 async def test_every_screen_that_asks_for_a_store_takes_its_name(

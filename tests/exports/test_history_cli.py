@@ -111,7 +111,7 @@ async def test_lists_are_narrowed(shop: Shop, run: Run) -> None:
         ("stores", "list", "--updated-since"), ("export", "changes", "-", "--since"), ("visitors", "days", "--since"),
     ):  # fmt: skip
         refused = await run(*words, "2130-01-01", code=2)
-        assert f"{words[-1]} '2130-01-01' is in the future: give a time until now, 20" in refused.stderr, words
+        assert f"{words[-1]} '2130-01-01' is in the future: give a time no later than now, 20" in refused.stderr, words
 
 
 async def test_changes_have_one_form_as_csv(shop: Shop, run: Run) -> None:
@@ -141,7 +141,7 @@ async def test_changes_have_one_form_as_csv(shop: Shop, run: Run) -> None:
     assert (await run("changes", "--csv", "--limit", "2")).stderr == ""
     for words, heading, note in (
         (("--state", "NV"), header, "No changes yet: a store must be crawled twice first."),
-        (("--state", "TX"), header, "No store is known: Texas."),
+        (("--state", "TX"), header, "No known stores: Texas."),
         (("--brand", "nobody"), header, "No matching changes."),
         (("--kind", "merged"), MATCH_EVENT_HEADER, "No matching changes."),
     ):

@@ -82,8 +82,8 @@ async def test_answers_say_why_there_is_nothing(pool: Pool, tmp_path: Path) -> N
     async with endpoint(context(pool, tmp_path)) as port, over_http(port, await bearer(pool)) as asking:
         for tool in ("list_changes", "list_stock_outs"):
             assert (await asking(tool))["notice"] == "No changes yet: a store must be crawled twice first."
-        assert (await asking("list_changes", state="TX"))["notice"] == "No store is known: Texas."
-        assert (await asking("search_stores", state="TX"))["notice"] == "No store is known: Texas."
+        assert (await asking("list_changes", state="TX"))["notice"] == "No known stores: Texas."
+        assert (await asking("search_stores", state="TX"))["notice"] == "No known stores: Texas."
         unknown = await asking("get_price_index", state="unknown")
         assert unknown["coverage"] == {
             "scope": "stores without a known state", "stores": 0, "partial": 0, "known_stores": 0,
@@ -104,7 +104,7 @@ async def test_a_period_that_starts_in_the_future_is_refused(pool: Pool, tmp_pat
             ("list_discount_depth", "since", {}),
             ("search_products", "new_since", {}),
         ):
-            said = f"{argument}: the time '2999-01-01T10:00' is in the future: give a time until now, 20"
+            said = f"{argument}: the time '2999-01-01T10:00' is in the future: give a time no later than now, 20"
             with pytest.raises(Failed) as refused:
                 await asking(tool, **{argument: "2999-01-01T10:00"}, **others)
             assert said in str(refused.value), tool

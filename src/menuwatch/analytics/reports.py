@@ -127,7 +127,7 @@ class PricePerGram(Struct, kw_only=True, frozen=True):
     currency: _Currency
     category: _Category
     products: Annotated[int, doc("Products with such options.")]
-    options: Annotated[int, doc("Options with a price and a known weight that the row is based on.")]
+    options: Annotated[int, doc("Options that the row is based on: with a price, a known weight and a plausible price per gram.")]
     without_weight: Annotated[int, doc("Options left out because their weight is unknown.")]
     without_price: Annotated[int, doc("Options left out because they have no price.")]
     implausible: Annotated[
@@ -489,7 +489,7 @@ class MarketDay(Struct, kw_only=True, frozen=True):
     unknown_stock: Annotated[int, doc("Of `products`, those on menus without stock information.")]
     out_share: Annotated[
         Decimal | None,
-        doc("`out_of_stock` divided by the sum of it and `in_stock`, 0 to 1; null if no menu has stock."),
+        doc("`out_of_stock` divided by `in_stock` + `out_of_stock`, 0 to 1; null if no menu has stock information."),
     ]
     priced: Annotated[int, doc("Products on offer with a regular price.")]
     on_special: Annotated[int, doc("Of `priced`, those with an option below it.")]

@@ -66,7 +66,7 @@ def options(
 _COLLECT_AFTER = 20_000
 """New objects after which Python looks for garbage in commands that end soon; its default of 700 slows imports down."""
 _COLLECT_AFTER_START = 1_000_000
-"""The same for services until they have started, with three times the objects that a server has then."""
+"""The same for services until they have started: three times as many as a server has then, so that it does not look before."""
 
 
 class Entry(NamedTuple):

@@ -136,7 +136,7 @@ def _print(outcome: Outcome, report: dict[str, Any]) -> None:
         notes.append(f"{pluralize(outcome.repeated, 'file')} repeated a page of another")
     if report["undated"]:
         undated = pluralize(report["undated"], "menu")
-        notes.append(f"{undated} without a time: imported as crawled now (archive files keep theirs)")
+        notes.append(f"{undated} without a crawl time: imported as crawled now (archived payloads keep their own time)")
     if stateless := len({menu.store.id for menu in menus if menu.store.state is None}):
         notes.append(
             f"{pluralize(stateless, 'store')} without a known state: not counted by state (set it with --state NM)"

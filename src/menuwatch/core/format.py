@@ -35,7 +35,7 @@ def approx_duration(seconds: float) -> str:
 
 
 def age(hours: Decimal | float | None) -> str:
-    """`3 d 4 h`, `2 h 36 min`, `18 min` of 0.3 hours, `under 1 min`; a dash for None. Hours are known to the minute at best."""
+    """`3 d 4 h`, `2 h 36 min`, `18 min` for 0.3 hours, `under 1 min`; a dash for None. Hours are known to the minute at best."""
     if hours is None:
         return "–"
     minutes = round(float(hours) * _HOUR / _MINUTE)

@@ -31,5 +31,5 @@ def parse_past(text: str, now: datetime, option: str = "--since") -> datetime:
     """Parses the start of a period, as `parse_since`; raises Refused for a time in the future, after which there is nothing."""
     moment = parse_since(text, now, option)
     if moment > now:
-        raise Refused(f"{option} {text!r} is in the future: give a time until now, {now:%Y-%m-%dT%H:%M} UTC")
+        raise Refused(f"{option} {text!r} is in the future: give a time no later than now, {now:%Y-%m-%dT%H:%M} UTC")
     return moment

@@ -1,4 +1,4 @@
-"""Refuses query parameters that a screen does not have, as the API does: a misspelt filter would show everything."""
+"""Refuses unknown query parameters, as the API does: a misspelled filter would otherwise select everything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from menuwatch.core.errors import Refused
 from menuwatch.web.forms import FormFields
 
 LAYOUT = frozenset({"cursor", "from", "rows", "sort", "log", "level"})
-"""Parameters of every screen, which say what is shown of a list or log: not a filter."""
+"""Parameters that every screen takes: position, rows, order, levels of logs. They filter nothing."""
 
 
 class Reads:
@@ -23,7 +23,7 @@ class Reads:
         self.names = names
 
     def __call__(self) -> None:
-        """Nothing to do: the names are what counts."""
+        """No-op: only the declared names matter."""
 
 
 def reads(*names: str) -> Any:
@@ -40,7 +40,8 @@ async def refuse_unknown(request: Request) -> None:
     if unknown:
         names = ", ".join(sorted(known - LAYOUT | known & {"from"}))
         raise Refused(
-            f"unknown parameter {unknown[0][:40]!r}: " + (f"use {names}" if names else "this screen has no parameters")
+            f"unknown parameter {unknown[0][:40]!r}; "
+            + (f"use one of: {names}" if names else "this screen has no parameters")
         )
 
 

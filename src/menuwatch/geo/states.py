@@ -33,13 +33,13 @@ CODES = frozenset(NAMES) | frozenset(PROVINCES)
 
 
 def name_of(code: str) -> str:
-    """`Arizona` for "AZ", `Ontario` for "ON"; what is neither a state nor a province as it is."""
+    """`Arizona` for "AZ", `Ontario` for "ON"; any other code unchanged."""
     return NAMES.get(code) or PROVINCES.get(code, code)
 
 
 def no_store_in(scope: str) -> str:
-    """Why a list or report on `scope`, such as the name of a state, has no rows: none of its stores is known."""
-    return f"No store is known: {scope}."
+    """Notice of an empty list or report on `scope`, such as the name of a state, of which no store is known."""
+    return f"No known stores: {scope}."
 
 
 _ALL_CODES = _CODES | {name.casefold(): code for code, name in PROVINCES.items()} | {"us virgin islands": "VI"}

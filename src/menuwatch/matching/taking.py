@@ -31,7 +31,7 @@ AGAIN = 0
 
 @dataclass(slots=True, kw_only=True)
 class TakenIn:
-    """What was taken in of stores. A store that is taken in again, because a brand became known, counts once; its listings that
+    """Counts of what was taken in. A store that is taken in again, because a brand became known, counts once; its listings that
     changed again count again."""
 
     store_ids: set[int] = field(default_factory=set)

@@ -1,6 +1,6 @@
-"""What is wrong with a value of a request, in words: what is allowed, and what was given. Pure.
+"""Error messages for invalid values of requests: what is allowed, and what was given. Pure.
 
-A value is repeated only where it should be a number, a choice, a flag, or a time, and never if its field may hold a secret.
+A value is repeated where a number, choice, flag or time is expected, and never if the name of its field suggests a secret.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _TYPES = {
     "int": "a whole number",
     "float": "a number",
     "decimal": "a number",
-    "finite": "a number that is not infinite",
+    "finite": "a finite number",
     "bool": "true or false",
     "string": "text",
     "list": "a list",
     "dict": "an object",
     "model": "an object",
 }
-"""By the first word of the kind of an error: what a value of the type is."""
+"""The expected type, by the first word of the kind of an error."""
 
 
 def describe(fault: Mapping[str, Any]) -> str:
-    """What is wrong with one value, and what is allowed, as what follows its name; of an error of a validated request."""
+    """The message for one validation error, without the name of the field: what is allowed, and what was given."""
     kind, value, context = str(fault["type"]), fault.get("input"), fault.get("ctx") or {}
     given = _given(fault["loc"], value)
     if kind in ("value_error", "assertion_error"):
@@ -69,9 +69,11 @@ def describe(fault: Mapping[str, Any]) -> str:
     if kind == "string_unicode":
         return "must be valid Unicode text"
     if kind == "int_parsing_size":
-        return "must be a whole number with fewer digits"
+        return "has too many digits"
     wanted = _TYPES.get(kind.partition("_")[0])
-    return f"has an invalid value{_but(given)}" if wanted is None else f"must be {wanted}{_but(given)}"
+    if wanted is None:
+        return f"has an invalid value: {given}" if given else "has an invalid value"
+    return f"must be {wanted}{_but(given)}"
 
 
 def _but(given: str) -> str:
@@ -119,14 +121,14 @@ def _not_a_time(kind: str, context: Mapping[str, Any], value: Any, given: str) -
     if kind == "timezone_aware":
         example = value if isinstance(value, str) and "T" in value and len(value) <= 26 else "2026-11-20T14:30:00"
         if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value):
-            return f"is a date without time and UTC offset: write it as {value}T00:00:00Z"
+            return f"is a date without a time and UTC offset: write it as {value}T00:00:00Z"
         return f"has no UTC offset: write it as {example}Z or {example}+01:00"
     if kind.startswith("datetime_"):
         reason = str(context.get("error", ""))
         because = f" ({reason})" if "outside" in reason else ""
         return (
-            f"{subject} not a valid date and time{because}: write it as 2026-11-20T14:30:00Z, or with a UTC offset other "
-            "than Z"
+            f"{subject} not a valid date and time{because}: write it as 2026-11-20T14:30:00Z, or with a UTC offset such as "
+            "+01:00"
         )
     if kind.startswith("date_"):
         return f"{subject} not a valid date: write it as 2026-11-20"

@@ -31,7 +31,7 @@ class ListChangesPage(Page[T], kw_only=True, frozen=True):
     """A page with further members."""
 
     notice: str | None
-    """Why there are no changes; null if there are some, or if that is not known."""
+    """Reason why the list is empty; null if it is not empty, or if the reason is unknown."""
 
 
 class ListMarketDaysPage(Page[T], kw_only=True, frozen=True):

@@ -2851,7 +2851,7 @@ class MarketDay(Struct, kw_only=True, frozen=True):
     unknown_stock: int
     """Of `products`, those on menus without stock information."""
     out_share: Decimal | None
-    """`out_of_stock` divided by the sum of it and `in_stock`, 0 to 1; null if no menu has stock."""
+    """`out_of_stock` divided by `in_stock` + `out_of_stock`, 0 to 1; null if no menu has stock information."""
     priced: int
     """Products on offer with a regular price."""
     on_special: int
@@ -3838,7 +3838,7 @@ class PricePerGram(Struct, kw_only=True, frozen=True):
     products: int
     """Products with such options."""
     options: int
-    """Options with a price and a known weight that the row is based on."""
+    """Options that the row is based on: with a price, a known weight and a plausible price per gram."""
     without_weight: int
     """Options left out because their weight is unknown."""
     without_price: int

@@ -77,7 +77,7 @@ def _filter(query: ChangesQuery) -> ChangeFilter:
 
 _NOTICE = {
     "anyOf": [{"type": "string"}, {"type": "null"}],
-    "description": "Why there are no changes; null if there are some, or if that is not known.",
+    "description": "Reason why the list is empty; null if it is not empty, or if the reason is unknown.",
 }
 
 

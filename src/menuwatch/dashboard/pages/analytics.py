@@ -249,7 +249,7 @@ def _filter(report: Report, form: FormInput) -> ReportFilter:
     """The filter of a report; errors go to the form."""
     for name, reports in _FILTERS.items():
         if report not in reports and form.text(name) is not None:
-            form.add_error(name, "this report has no such filter")
+            form.add_error(name, "this report cannot be filtered by it")
     category, brand = parse_category(form), form.text("brand")
     where = _in_state(report, parse_scope(form))
     if report in _OF_DAYS:

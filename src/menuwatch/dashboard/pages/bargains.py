@@ -51,7 +51,7 @@ async def show_cheapest_basket(request: Request, form: Annotated[FormInput, _FOR
     items = "\n".join(request.query_params.getlist("item")).replace("\0", "")
     form = replace(form, values={**form.values, "item": items[:_LONGEST]})
     if len(items) > _LONGEST:
-        form.add_error("item", f"longer than {_LONGEST:,} characters")
+        form.add_error("item", f"must have at most {_LONGEST:,} characters")
     asked = bool(form.text("item") or form.text("near"))
     found = await _find(conn, form) if asked else None
     if form.parse_choice("format", ("csv",)) is not None:
@@ -107,7 +107,7 @@ async def show_lowest_prices(
     values = {"state": state, "category": category, "q": q.replace("\0", ""), "canonical_product": canonical_product}
     form = FormInput(values)
     if (scope := parse_scope(form)) == UNKNOWN:
-        form.add_error("state", "prices of stores without a known state are not in this list")
+        form.add_error("state", "this list leaves out stores without a known state; choose a state")
     product = form.parse_int("canonical_product", low=1, high=2**63 - 1)
     where = CanonicalFilter(q=form.text("q"), category=parse_category(form), product=product)
     if as_file:

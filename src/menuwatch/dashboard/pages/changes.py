@@ -17,7 +17,7 @@ from menuwatch.catalog.changes import ChangeFilter, Kind
 from menuwatch.catalog.service import Order, ProductFilter, Span
 from menuwatch.catalog.taxonomy.categories import CATEGORIES
 from menuwatch.core.errors import Refused
-from menuwatch.core.moments import parse_since
+from menuwatch.core.moments import parse_past
 from menuwatch.dashboard import screen
 from menuwatch.dashboard.charts.bars import draw_trend
 from menuwatch.dashboard.decode import decoded
@@ -128,7 +128,7 @@ def _parse_since(form: FormInput) -> datetime | None:
     if text == "all":
         return None
     try:
-        moment = parse_since(text, datetime.now(UTC), "").astimezone(UTC)
+        moment = parse_past(text, datetime.now(UTC), "").astimezone(UTC)
     except (Refused, OverflowError) as error:
         form.add_error("since", str(error).strip() if isinstance(error, Refused) else f"{text[:40]!r} is out of range")
         return None

@@ -2,7 +2,8 @@
 
 -- name: facts
 -- Best price, stock and the store with that price for each item, or one size of it, within its scope, in the order of the input. Prices of
--- different currencies are not compared: offers in another one than the scope's do not count, or (`any_currency`) only where there is none in it.
+-- different currencies are not compared: offers in a currency other than the scope's do not count, or (`any_currency`) come after those of the same
+-- stock in its currency.
 -- A degree of latitude has more than 68 miles: the exact distance is computed only for stores that are near enough by that.
 WITH o AS MATERIALIZED (
   SELECT o.item_id, o.store_id, o.product_id, o.price, o.in_stock, o.size, s.latitude, s.longitude, currency_of(d.state) AS currency

@@ -69,9 +69,9 @@ CREATE TABLE analytics_price_stats (
   category                 text,
   products                 integer NOT NULL,       -- that have an option below
   options                  integer NOT NULL,       -- with a price and a known weight, less the implausible ones
-  without_weight           integer NOT NULL,       -- options on offer that are left out for want of a weight,
-  without_price            integer NOT NULL,       -- of a price,
-  implausible              integer NOT NULL,       -- or as their price per gram is far from the median of the category
+  without_weight           integer NOT NULL,       -- options on offer that are left out because their weight is unknown,
+  without_price            integer NOT NULL,       -- they have no price,
+  implausible              integer NOT NULL,       -- or their price per gram is far from the median of the category
   regular_n                integer NOT NULL,
   regular_p10              numeric,
   regular_median           numeric,

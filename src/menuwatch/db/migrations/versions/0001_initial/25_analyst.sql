@@ -372,7 +372,7 @@ BEGIN
         (NULL, 'oldest_crawl_at', 'Oldest of the last crawls of these stores.'),
         (NULL, 'is_scheduled', 'Whether an enabled schedule crawls the store.'),
         (NULL, 'is_stale', 'Whether it was not crawled for more than twice its interval.'),
-        (NULL, 'options', 'Options with a price and a known weight that the row is based on.'),
+        (NULL, 'options', 'Options that the row is based on: with a price, a known weight and a plausible price per gram.'),
         (NULL, 'without_weight', 'Options left out because their weight is unknown.'),
         (NULL, 'without_price', 'Options left out because they have no price.'),
         (NULL, 'implausible', 'Options left out because their price per gram is more than eight times the median of the category, or less than an eighth.'),
