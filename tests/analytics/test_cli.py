@@ -153,7 +153,10 @@ def test_coverage_takes_a_limit(run: Any) -> None:
         (("stores", "--stale", "--fresh"), "--stale and --fresh are mutually exclusive"),
         (("brands", "--json", "--format", "csv"), "mutually exclusive"),
         (("new-and-gone", "--since", "soon"), "--since 'soon' is not a time"),
-        (("new-and-gone", "--since", "2999-01-01"), "--since '2999-01-01' is in the future: give a time no later than now, 20"),
+        (
+            ("new-and-gone", "--since", "2999-01-01"),
+            "--since '2999-01-01' is in the future: give a time no later than now, 20",
+        ),
         (("specials", "--by", "store", "--verdict", "unknown"), "--by and --verdict are mutually exclusive"),
         (("by-day", "--brand", "x"), "add --brands"),
         (("by-day", "--from", "soon"), "--from 'soon' is not a date"),

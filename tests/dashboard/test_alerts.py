@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from html import unescape
 from typing import Any
 
 import httpx
@@ -212,6 +213,21 @@ async def test_alert_me_links_fill_the_scope(admin: httpx.AsyncClient, pool: Poo
     assert "condition=new_product" not in (await admin.get("/admin/alerts/new?product=1")).text, (
         "no product is new again"
     )
+
+
+async def test_the_condition_of_a_rule_for_a_store_can_be_changed(admin: httpx.AsyncClient, pool: Pool) -> None:
+    async with pool.connection() as conn:
+        store = await add_store(conn)
+    await admin.post("/admin/alerts/new", data={**RULE, **CHANNELS, "store": str(store)})
+    ((rule_id, of_store),) = await _rows(pool, "SELECT id, dispensary_id FROM alert_rules")
+    assert of_store == store
+    form = (await admin.get(f"/admin/alerts/{rule_id}/edit")).text
+    links = {unescape(one) for one in re.findall(rf'href="(/admin/alerts/{rule_id}/edit\?[^"]+)"', form)}
+    assert f"/admin/alerts/{rule_id}/edit?condition=out_of_stock" in links
+    for link in links:
+        page = await admin.get(link)
+        assert page.status_code == 200, link
+        assert page.text.count(f'name="store" type="text" value="{store}"') == page.text.count('name="store"'), link
 
 
 async def test_a_preview_saves_nothing_and_a_secret_is_shown_once(admin: httpx.AsyncClient, pool: Pool) -> None:

@@ -35,6 +35,9 @@ def test_every_list_leads_to_an_operation_that_takes_its_filters() -> None:
         ("/alerts/events?cursor=x", {}, []),
         ("/users/tokens", {"all": ["true"]}, []),
         ("/audit?actor=admin&kind=user", {"actor": ["admin"], "subject_kind": ["user"]}, []),
+        ("/changes?since=2026-11-20&kind=price_down", {"since": ["2026-11-20T00:00:00Z"], "kind": ["price_down"]}, []),
+        ("/changes?since=2026-11-20T14:30", {"since": ["2026-11-20T14:30:00Z"]}, []),
+        ("/changes?since=all", {}, []),
     ],
 )
 async def test_the_request_has_the_filters_of_the_page(

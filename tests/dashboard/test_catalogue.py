@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import httpx
@@ -91,12 +92,13 @@ async def test_an_unknown_filter_of_the_changes_is_said_and_not_ignored(
 UNKNOWN = {
     "/analytics/coverage?brnd=x": "&#39;brnd&#39;; use one of: brand, canonical_product, category, format, from, state, to",
     "/analytics/cheapest-basket?items=1": "&#39;items&#39;; use one of: format, item, medical, miles, near",
-    "/products?price_min=3": "&#39;price_min&#39;; use one of: brand, canonical_product, category, max, min, on, q, special, state, stock",
+    "/products?price_min=3": "&#39;price_min&#39;; use one of: brand, canonical_product, category, max, min, on, q, special",
     "/products/export?format=csv&colour=red": "&#39;colour&#39;; use one of: brand",
     "/exports?colour=red": "&#39;colour&#39;; use one of: since, state, store, until",
     "/audit/export?format=csv&user=1": "&#39;user&#39;; use one of: action, actor, format, id, kind, since, until",
     "/tasks?<b>=1": "&#39;&lt;b&gt;&#39;; use one of: ",
     "/schedules?q=1": "&#39;q&#39;; this screen has no parameters",
+    "/products?from=2026-11-01": "&#39;from&#39;; use one of: brand",
 }
 
 
@@ -131,6 +133,7 @@ async def test_changes_are_listed_since_an_age_a_day_or_a_time(admin: httpx.Asyn
 INVALID = {
     "coverage?state=Texas": "State: unknown state &#39;Texas&#39;: use two letters such as AZ or ON; did you mean TX?</p>",
     "by-day?from=yesterday": "From: &#39;yesterday&#39; is not a date: use the form 2026-11-21",
+    "by-day?from=20261103": "From: &#39;20261103&#39; is not a date: use the form 2026-11-21",
     "by-day?from=2026-11-03&to=2026-11-01": "To: 2026-11-01 is before the first day, 2026-11-03",
     "discounts?category=weed": "Category: &#39;weed&#39; is not one of accessory",
     "stores?brand=x": "Brand: this report cannot be filtered by it",
@@ -159,6 +162,17 @@ async def test_an_invalid_filter_of_a_report_is_an_error_that_names_it(
             file = await viewer.get(f"/admin/analytics/{address}&format=csv")
             assert file.status_code == 400, address
             assert file.headers["content-type"].startswith("text/html"), address
+
+
+async def test_tabs_keep_the_state_where_the_report_has_it(
+    viewer: httpx.AsyncClient, desert: Planted, pool: Pool
+) -> None:
+    await refresh(pool)
+    page = (await viewer.get("/admin/analytics/price-per-gram?state=unknown")).text
+    links = {unescape(one) for one in re.findall(r'href="(/admin/analytics/[^"]*)"', page)}
+    assert {"/admin/analytics/lowest-prices", "/admin/analytics/price-dispersion?state=unknown"} <= links
+    for link in links:
+        assert (await viewer.get(link)).status_code == 200, link
 
 
 async def test_a_state_without_stores_is_no_error(viewer: httpx.AsyncClient, desert: Planted, pool: Pool) -> None:

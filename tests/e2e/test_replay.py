@@ -129,7 +129,10 @@ def test_menus_without_a_time_are_counted_in_a_note(command: Command, tmp_path: 
     files[2].write_bytes(archived(NOW, page([product(1)])))
     first = command.run(*files)
     assert first.returncode == 0, first.stderr
-    assert "menuwatch: 2 menus without a crawl time: imported as crawled now (archived payloads keep their own time)" in first.stderr
+    assert (
+        "menuwatch: 2 menus without a crawl time: imported as crawled now (archived payloads keep their own time)"
+        in first.stderr
+    )
     again = command.run(*files)
     assert (again.returncode, "crawled now" in again.stderr) == (0, False)
     files[0].write_bytes(page([product(1, price=9, store="a" * 24)]))

@@ -118,6 +118,19 @@ async def test_a_drop_is_one_in_the_same_currency(front: Front) -> None:
     assert len(await news(front, token)) == 1
 
 
+async def test_a_limit_is_in_the_currency_that_the_form_showed(front: Front) -> None:
+    """Anywhere: without the currency shown, it would be that of the cheapest offer, in Phoenix."""
+    await two_countries(front)
+    number = await front.item("Blue Dream")
+    page = await front.page(f"/p/{number}-blue-dream", params={"near": "Toronto, ON"})
+    (shown,) = page.all("input", name="currency")
+    assert (asked_for(page)[0], shown["value"]) == ("CA$", "CAD")
+    token = await watch(front, condition="price_below", amount="45", currency="CAD")
+    assert "Blue Dream costs less than CA$45.00" in (await front.page(f"/alerts/{token}")).text
+    token = await watch(front, condition="price_below", amount="35", currency="EUR")
+    assert "Blue Dream costs less than $35.00" in (await front.page(f"/alerts/{token}")).text
+
+
 async def test_a_drop_in_canada_is_in_canadian_dollars(front: Front) -> None:
     desert, tower = await two_countries(front)
     token = await watch(front, condition="any_drop", reach="near", near="Toronto, ON", within="25")

@@ -111,7 +111,9 @@ def test_a_period_starts_in_the_past() -> None:
     assert parse_past("7d", NOW) == NOW - timedelta(days=7)
     now = f"{NOW:%Y-%m-%dT%H:%M:%S}"
     assert parse_past(now, NOW) == NOW
-    with pytest.raises(Refused, match=r"^--new-since '2031-01-01' is in the future: give a time no later than now, 2026-"):
+    with pytest.raises(
+        Refused, match=r"^--new-since '2031-01-01' is in the future: give a time no later than now, 2026-"
+    ):
         parse_past("2031-01-01", NOW, "--new-since")
 
 

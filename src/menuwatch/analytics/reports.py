@@ -127,7 +127,9 @@ class PricePerGram(Struct, kw_only=True, frozen=True):
     currency: _Currency
     category: _Category
     products: Annotated[int, doc("Products with such options.")]
-    options: Annotated[int, doc("Options that the row is based on: with a price, a known weight and a plausible price per gram.")]
+    options: Annotated[
+        int, doc("Options that the row is based on: with a price, a known weight and a plausible price per gram.")
+    ]
     without_weight: Annotated[int, doc("Options left out because their weight is unknown.")]
     without_price: Annotated[int, doc("Options left out because they have no price.")]
     implausible: Annotated[

@@ -82,11 +82,11 @@ def base_url(request: Request) -> str:
     return f"{request.url.scheme}://{host if _HOST.fullmatch(host) else 'localhost'}{prefix}"
 
 
-def _api_value(name: str, value: str) -> str:
-    """A filter's value as the API takes it: the API has times, and no ages such as `7d`."""
-    if name == "since" and re.fullmatch(r"\d{1,6}[mhdw]", value):
-        with contextlib.suppress(Refused):
-            return f"{parse_since(value, datetime.now(UTC)):%Y-%m-%dT%H:%M:%SZ}"
+def _api_value(path: str, name: str, value: str) -> str:
+    """A filter's value as the API takes it: times of changes have a UTC offset there."""
+    if (path, name) == ("/changes", "since"):
+        with contextlib.suppress(Refused, OverflowError):
+            return f"{parse_since(value, datetime.now(UTC)).astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return value
 
 
@@ -100,7 +100,7 @@ def of_page(request: Request, path: str) -> ApiExample | None:
         for name, value in request.query_params.multi_items()
         if value and name not in _LAYOUT - set(names) and (name, value) != ("since", "all")
     ]
-    query = urlencode([(names[name], _api_value(name, value)) for name, value in given if name in names])
+    query = urlencode([(names[name], _api_value(path, name, value)) for name, value in given if name in names])
     joint = "&" if "?" in api else "?"
     url = f"{base_url(request)}{api}{joint + query if query else ''}"
     code = (

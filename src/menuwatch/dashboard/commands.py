@@ -36,7 +36,7 @@ _GENERAL = (
     Command("Add stores…", "/stores/new", Permission.STORES),
     Command("Add a proxy…", "/proxies/add", Permission.PROXIES),
     Command("Import proxies…", "/proxies/import", Permission.PROXIES),
-    Command("New alert rule…", "/alerts/add", Permission.ALERTS),
+    Command("New alert rule…", "/alerts/new", Permission.ALERTS),
     Command("Add a user…", "/users/add", Permission.ACCOUNTS),
     Command("Check the installation (doctor)", "/system/doctor"),
     Command("Your account and API tokens", "/account"),

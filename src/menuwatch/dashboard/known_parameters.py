@@ -36,7 +36,11 @@ async def refuse_unknown(request: Request) -> None:
     if request.method != "GET" or not request.query_params or getattr(request.state, "principal", None) is None:
         return
     known = known_parameters(request.scope["route"])
-    unknown = [name for name in request.query_params if name not in known and name not in LAYOUT]
+    unknown = [
+        name
+        for name, value in request.query_params.multi_items()
+        if name not in known and (name not in LAYOUT or (name == "from" and not value.isdecimal()))
+    ]
     if unknown:
         names = ", ".join(sorted(known - LAYOUT | known & {"from"}))
         raise Refused(

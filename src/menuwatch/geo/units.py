@@ -13,6 +13,7 @@ from menuwatch.geo import states
 
 METERS_PER_MILE = 1609.344
 KM_PER_MILE = METERS_PER_MILE / 1000
+CURRENCIES = ("USD", "CAD")
 _EARTH_METERS = 6_371_008.8
 _STATE = re.compile(r", ([A-Z]{2})\b")
 

@@ -14,6 +14,7 @@ from menuwatch.config.settings import Settings
 from menuwatch.db.pool import Connection
 from menuwatch.geo import postcodes
 from menuwatch.geo.circle import DEFAULT_MILES
+from menuwatch.geo.units import CURRENCIES
 from menuwatch.site import screen
 from menuwatch.site.search_query import MILES, cents
 from menuwatch.storefront import page_queries
@@ -33,6 +34,7 @@ _FIELDS = {
     "near": 300,
     "within": 10,
     "size": 300,
+    "currency": 3,
     "website": 300,
 }
 """Fields with their longest value."""
@@ -112,6 +114,7 @@ async def read(
         condition=condition,
         amount=amount,
         scope=scope,
+        currency=next((one for one in CURRENCIES if one == form.value("currency")), None),
         channel=channel,
         address=address.get(channel) or None,
     )

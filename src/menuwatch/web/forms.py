@@ -11,6 +11,7 @@ from typing import Any
 
 from fastapi import Depends, Request
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _THOUSANDS = re.compile(r"-?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
 _PLAIN = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)")
 """A number as people write it: `1e3`, `1_000` and other digits, which Python reads, are mistakes in a form."""
@@ -82,6 +83,9 @@ class FormInput:
         if text is None:
             return None
         try:
+            # Only this form: a compact date would be taken for the number of a row in links.
+            if _DAY.fullmatch(text) is None:
+                raise ValueError(text)
             day = date.fromisoformat(text)
         except ValueError:
             self.add_error(name, f"{text[:20]!r} is not a date: use the form 2026-11-21")

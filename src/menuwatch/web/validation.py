@@ -1,6 +1,7 @@
 """Error messages for invalid values of requests: what is allowed, and what was given. Pure.
 
-A value is repeated where a number, choice, flag or time is expected, and never if the name of its field suggests a secret.
+A value is repeated where a number, choice, flag or time is expected, and never if it is an address or the name of its field
+suggests a secret.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ def describe(fault: Mapping[str, Any]) -> str:
     if kind == "int_parsing_size":
         return "has too many digits"
     wanted = _TYPES.get(kind.partition("_")[0])
+    if wanted in ("a list", "an object") and isinstance(value, str):
+        given = "text"  # such as a proxy or a webhook, with its password
     if wanted is None:
         return f"has an invalid value: {given}" if given else "has an invalid value"
     return f"must be {wanted}{_but(given)}"
@@ -89,7 +92,7 @@ def _given(location: Sequence[Any], value: Any) -> str:
             return "an object"
         case list() | tuple():
             return "a list"
-    if any(_SECRET.search(str(part)) for part in location):
+    if any(_SECRET.search(str(part)) for part in location) or (isinstance(value, str) and "://" in value):
         return ""
     if isinstance(value, str):
         return repr(value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "…")

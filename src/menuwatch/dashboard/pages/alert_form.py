@@ -210,7 +210,8 @@ def _page(
         "uses": {"store" if name == "dispensary_id" else name for name in kind.fields},
         "condition": condition,
         "choices": _choices({}),
-        "scope": {name: form.value(name) for name in _SCOPE if form.value(name)},
+        # The edit page has the scope from the rule.
+        "scope": {name: form.value(name) for name in _SCOPE if form.value(name)} if rule is None else {},
         "preview": preview,
         "channels": rule.decode_channels() if rule is not None else [],
         "edited_from": _version(rule) if rule is not None else "",

@@ -113,25 +113,29 @@ async def show_lowest_prices(
     if as_file:
         screen.refuse_invalid(form)
     after = screen.parse_cursor(request, cursor, tuple[int, int])
-    page = await lowest_prices.list_lowest_prices(
-        conn,
-        where,
-        state=None if scope == ALL else scope,
-        after=after,
-        limit=lowest_prices.USUAL_PRODUCTS,
-        archived=ParquetPartitions(app.archive.storage),
-    )
+    page = None
+    if form.ok:
+        page = await lowest_prices.list_lowest_prices(
+            conn,
+            where,
+            state=None if scope == ALL else scope,
+            after=after,
+            limit=lowest_prices.USUAL_PRODUCTS,
+            archived=ParquetPartitions(app.archive.storage),
+        )
+    rows = page.items if page is not None else []
     if as_file:
-        rows = [lowest_prices.flat_lowest(row) for row in page.items]
-        return csv_response("lowest-prices", lowest_prices.FLAT_FIELDS, rows)
+        return csv_response(
+            "lowest-prices", lowest_prices.FLAT_FIELDS, [lowest_prices.flat_lowest(row) for row in rows]
+        )
     context = {
         "form": form,
         "states": [one for one in await list_states(conn, scope) if one[0] != UNKNOWN],
         "categories": [one for one in CATEGORY_CHOICES if one[0] != UNKNOWN],
         "report_groups": REPORT_GROUPS,
         "info": (await read_report(conn, Report.COVERAGE, ReportFilter(), limit=1)).info,
-        "rows": page.items if form.ok else [],
+        "rows": rows,
         "long_ago": await database_now(conn) - WINDOW,
-        **screen.page_links(request, paging.encode(*page.next) if page.next and form.ok else None),
+        **screen.page_links(request, paging.encode(*page.next) if page is not None and page.next else None),
     }
     return screen.render(request, "analytics/lowest_prices.html", context)

@@ -106,7 +106,7 @@ def highlight_errors(text: str, faults: Sequence[Fault]) -> list[tuple[str, bool
     return [*pieces, (text[at:], False)] if text[at:] else pieces
 
 
-@router.get("/tasks", dependencies=[reads(*QUALIFIERS)])
+@router.get("/tasks", dependencies=[reads(*(name for name in QUALIFIERS if name.isidentifier()))])
 async def show_list(
     request: Request, system: AppDep, conn: ReadConn, q: str = "", cursor: Annotated[str | None, Query()] = None
 ) -> Response:

@@ -103,6 +103,8 @@ class NewWatch:
     condition: Condition
     amount: Decimal | None = None
     scope: Scope = Scope()
+    currency: str | None = None
+    """As the shopper saw it; a place or store has its own."""
     channel: Channel = "feed"
     address: str | None = None
 

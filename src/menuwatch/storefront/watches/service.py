@@ -97,10 +97,15 @@ def _item_scope(
 
 
 async def _currency(conn: AsyncConnection[Any], new: NewWatch) -> str:
-    """The currency of a watch: that of its place, its store, its item's cheapest offer, or else of most stores."""
+    """The currency of a watch: that of its place or its store, the one that the form showed, that of its item's cheapest offer, or
+    else of most stores."""
     if new.scope.place is not None:
         return currency(state_of(new.scope.place))
     named = await watches.names(conn, item_id=new.item_id, brand_id=new.brand_id, store_id=new.scope.store_id)
+    if new.scope.store_id is not None:
+        return currency(named.state)
+    if new.currency is not None:
+        return new.currency
     return await watches.usual_currency(conn) if named.state is None else currency(named.state)
 
 
