@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Request
-from msgspec.json import Decoder
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
 from menuwatch.analytics.price_index import PriceIndex, read_price_index
-from menuwatch.analytics.reports import Coverage, MarketDay, flat_row
+from menuwatch.analytics.reports import MarketDay, flat_row
 from menuwatch.analytics.service import (
     ALL,
     SOURCES,
-    UNKNOWN,
-    CheapestGroup,
-    DayGroup,
     ExpiredRun,
     Report,
     ReportFilter,
-    SpecialGroup,
-    StockGroup,
     cursor_type,
     read_report,
 )
-from menuwatch.catalog.taxonomy.categories import CATEGORIES
-from menuwatch.core.errors import Refused
 from menuwatch.dashboard import screen
 from menuwatch.dashboard.charts.time_chart import Series, TimeChart
 from menuwatch.dashboard.decode import decoded
+from menuwatch.dashboard.report_filters import (
+    CATEGORY_CHOICES,
+    OF_BRAND,
+    OF_CATEGORY,
+    OF_DAYS,
+    OF_PRODUCT,
+    list_states,
+    parse_category,
+    parse_filter,
+    parse_scope,
+    read_coverage,
+    state_choices,
+)
 from menuwatch.dashboard.table_file import csv_response, parquet_response
-from menuwatch.db.pool import Connection
-from menuwatch.geo.states import parse_state
 from menuwatch.web import paging
 from menuwatch.web.auth import require
 from menuwatch.web.dependencies import ReadConn
@@ -44,13 +47,8 @@ from menuwatch.web.forms import FormInput
 
 router = APIRouter(prefix="/analytics", dependencies=[require(Permission.READ)])
 
-_decode_coverage = Decoder(Coverage).decode
 _MOST = 50
-_MOST_STATES = 200
 _MOST_IN_FILE = 100_000
-CATEGORY_CHOICES = [
-    *((name, name.replace("_", " ").capitalize()) for name in sorted(CATEGORIES)), (UNKNOWN, "Unknown")
-]  # fmt: skip
 
 
 class _Column(NamedTuple):
@@ -190,114 +188,6 @@ REPORT_GROUPS = [(group, [(path, _TITLES[path]) for path in paths]) for group, p
 """Groups of reports, with the path and the title of each report."""
 
 
-async def list_states(conn: Connection, chosen: str = ALL) -> list[tuple[str, str]]:
-    """All states together, those with stores, and the chosen one, to choose from."""
-    return _state_choices(await _read_coverage(conn), chosen)
-
-
-async def _read_coverage(conn: Connection) -> dict[str, Coverage]:
-    """The coverage of all states together and of each with stores."""
-    rows = (await read_report(conn, Report.COVERAGE, ReportFilter(), limit=_MOST_STATES)).rows
-    return {ALL if one.all_states else one.state or UNKNOWN: _decode_coverage(one.coverage) for one in rows}
-
-
-def _state_choices(covered: Iterable[str], chosen: str = ALL) -> list[tuple[str, str]]:
-    names = {ALL: "All states", UNKNOWN: "Unknown"}
-    return [(one, names.get(one, one)) for one in dict.fromkeys((ALL, *covered, chosen))]
-
-
-def parse_scope(form: FormInput) -> str:
-    """The state of a filter, ALL or UNKNOWN, which the form then has as it is written; an error goes to the form."""
-    text = form.text("state") or ALL
-    if (word := text.lower()) in (ALL, UNKNOWN):
-        scope = word
-    else:
-        try:
-            scope = parse_state(text)
-        except Refused as error:
-            form.add_error("state", str(error))
-            return ALL
-    form.values = {**form.values, "state": scope}
-    return scope
-
-
-def parse_category(form: FormInput, *more: str) -> str | None:
-    """The category of a filter, or one of `more`; None for none, and with an error in the form."""
-    return form.parse_choice("category", [*(name for name, _ in CATEGORY_CHOICES), *more])
-
-
-_OF_CATEGORY = frozenset({
-    Report.PRICES, Report.DISCOUNTS, Report.STOCK, Report.OUT_PRODUCTS, Report.DISTRIBUTION, Report.BRAND_DISTRIBUTION,
-    Report.DISPERSION, Report.GAPS, Report.CHEAPEST, Report.SPECIALS, Report.SPECIAL_GROUPS, Report.SHRINKFLATION,
-    Report.MARKET_DAYS,
-})  # fmt: skip
-_OF_BRAND = frozenset({
-    Report.OUT_PRODUCTS, Report.DISTRIBUTION, Report.BRAND_DISTRIBUTION, Report.DISPERSION, Report.GAPS, Report.CHEAPEST,
-    Report.SPECIALS, Report.SPECIAL_GROUPS, Report.SHRINKFLATION, Report.BRAND_DAYS,
-})  # fmt: skip
-_OF_PRODUCT = frozenset({Report.DISTRIBUTION, Report.DISPERSION, Report.GAPS})
-_OF_DAYS = frozenset({Report.DAYS, Report.MARKET_DAYS, Report.BRAND_DAYS})
-"""Reports that can be filtered by category, by brand, by canonical product, and by day."""
-
-
-_FILTERS = {
-    "category": _OF_CATEGORY, "brand": _OF_BRAND, "canonical_product": _OF_PRODUCT, "from": _OF_DAYS, "to": _OF_DAYS,
-}  # fmt: skip
-
-
-def _filter(report: Report, form: FormInput) -> ReportFilter:
-    """The filter of a report; errors go to the form."""
-    for name, reports in _FILTERS.items():
-        if report not in reports and form.text(name) is not None:
-            form.add_error(name, "this report cannot be filtered by it")
-    category, brand = parse_category(form), form.text("brand")
-    where = _in_state(report, parse_scope(form))
-    if report in _OF_DAYS:
-        first, last = form.parse_date("from"), form.parse_date("to")
-        if first is not None and last is not None and last < first:
-            form.add_error("to", f"{last} is before the first day, {first}")
-        where = replace(where, since=first, until=last and last + timedelta(days=1))
-    if report in _OF_PRODUCT:
-        where = replace(where, canonical_product=form.parse_int("canonical_product", low=1, high=2**63 - 1))
-    if report is Report.MARKET_DAYS:
-        category = category or ALL
-    if report is Report.CHEAPEST and (category or brand):
-        where = replace(where, by=CheapestGroup.BRAND if brand else CheapestGroup.CATEGORY)
-    if report is Report.SPECIAL_GROUPS and (category or brand):
-        where = replace(where, by=SpecialGroup.BRAND if brand else SpecialGroup.CATEGORY)
-    return replace(
-        where,
-        category=category if report in _OF_CATEGORY else None,
-        brand=brand if report in _OF_BRAND else None,
-    )
-
-
-def _in_state(report: Report, state: str) -> ReportFilter:
-    """All states are rows of their own where a report has such, and else all rows."""
-    every = state == ALL
-    match report:
-        case Report.STOCK:
-            return ReportFilter(
-                by=StockGroup.CATEGORY if every else StockGroup.STATE_CATEGORY, state=None if every else state
-            )
-        case Report.DAYS:
-            return ReportFilter(by=DayGroup.ALL if every else DayGroup.STATE, state=None if every else state)
-        case (
-            Report.PRICES
-            | Report.DISCOUNTS
-            | Report.DISTRIBUTION
-            | Report.BRAND_DISTRIBUTION
-            | Report.DISPERSION
-            | Report.GAPS
-            | Report.SPECIAL_GROUPS
-            | Report.MARKET_DAYS
-            | Report.BRAND_DAYS
-        ):
-            return ReportFilter(state=state)
-        case _:
-            return ReportFilter(state=None if every else state)
-
-
 def days_chart(rows: Sequence[MarketDay]) -> TimeChart:
     """Shares of one state and category, of days from the newest on; a day without a refresh is a gap. Pure."""
     known = {row.day: row for row in rows}
@@ -402,7 +292,7 @@ async def show_report(
         "canonical_product": canonical_product, "from": first, "to": last,
     }  # fmt: skip
     form = FormInput(values)
-    where = _filter(report, form)
+    where = parse_filter(report, form)
     if as_file:
         screen.refuse_invalid(form)
         rows = [flat_row(row) for row in (await read_report(conn, report, where, limit=_MOST_IN_FILE)).rows]
@@ -426,16 +316,16 @@ async def show_report(
     ):
         chart = days_chart(days)
     title, columns = REPORTS[report]
-    covered = await _read_coverage(conn)
+    covered = await read_coverage(conn)
     context = {
         "form": form,
         "basis": covered.get(where.state or ALL),
-        "of_days": report in _OF_DAYS,
+        "of_days": report in OF_DAYS,
         "chart": chart,
-        "states": _state_choices(covered, parse_scope(form)),
-        "categories": CATEGORY_CHOICES if report in _OF_CATEGORY else None,
-        "of_brand": report in _OF_BRAND,
-        "of_product": report in _OF_PRODUCT,
+        "states": state_choices(covered, parse_scope(form)),
+        "categories": CATEGORY_CHOICES if report in OF_CATEGORY else None,
+        "of_brand": report in OF_BRAND,
+        "of_product": report in OF_PRODUCT,
         "info": page.info,
         "report_groups": REPORT_GROUPS,
         "report": report,
@@ -466,10 +356,10 @@ async def shown(request: Request, conn: ReadConn, state: Annotated[str, Query(ma
     where = ReportFilter(state=scope)
     categories = await read_report(conn, Report.CATEGORIES, where, limit=_MOST)
     brands = await read_report(conn, Report.BRANDS, where, limit=_MOST)
-    covered = await _read_coverage(conn)
+    covered = await read_coverage(conn)
     context = {
         "form": form,
-        "states": _state_choices(covered, scope),
+        "states": state_choices(covered, scope),
         "basis": covered.get(scope),
         "report_groups": REPORT_GROUPS,
         "info": categories.info,

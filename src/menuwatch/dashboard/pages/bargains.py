@@ -17,13 +17,8 @@ from menuwatch.catalog.asked_prices import WINDOW
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.errors import InvalidField, Refused
 from menuwatch.dashboard import screen
-from menuwatch.dashboard.pages.analytics import (
-    CATEGORY_CHOICES,
-    REPORT_GROUPS,
-    list_states,
-    parse_category,
-    parse_scope,
-)
+from menuwatch.dashboard.pages.analytics import REPORT_GROUPS
+from menuwatch.dashboard.report_filters import CATEGORY_CHOICES, list_states, parse_category, parse_scope
 from menuwatch.dashboard.table_file import csv_response
 from menuwatch.db.clock import database_now
 from menuwatch.db.pool import Connection
