@@ -50,6 +50,11 @@ class BlockRun:
     moved: int = 0
     """Listings that had a number and have another one now."""
 
+    def add(self, more: BlockRun) -> None:
+        """Adds what another run changed."""
+        for name in BlockRun.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(more, name))
+
 
 class _Read(NamedTuple):
     components: Sequence[Sequence[StoredSignature]]
@@ -138,8 +143,7 @@ async def group_blocks(
         orphans = [one.id for signatures in read.components for one in signatures if not one.used]
         if orphans:
             await conn.execute(_q.delete_signatures, {"ids": orphans})
-    for name in ("blocks", "products", "merged", "split", "moved"):
-        setattr(run, name, getattr(run, name) + getattr(done, name))
+    run.add(done)
 
 
 def _judge(read: _Read, group: Grouper) -> list[Judgement]:

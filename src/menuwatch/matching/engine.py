@@ -135,8 +135,7 @@ async def match_all(pool: Pool, *, group: Grouper = groups.group) -> MatchRun:
         total.more = run.more
         total.failed += run.failed
         total.taken.add(run.taken)
-        for name in BlockRun.__slots__:
-            setattr(total.blocks, name, getattr(total.blocks, name) + getattr(run.blocks, name))
+        total.blocks.add(run.blocks)
     return total
 
 
