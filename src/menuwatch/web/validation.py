@@ -47,6 +47,7 @@ def describe(fault: Mapping[str, Any]) -> str:
     """The message for one validation error, without the name of the field: what is allowed, and what was given."""
     kind, value, context = str(fault["type"]), fault.get("input"), fault.get("ctx") or {}
     given = _given(fault["loc"], value)
+    number = given.strip("'")
     if kind in ("value_error", "assertion_error"):
         return str(fault["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if kind == "extra_forbidden":
@@ -57,10 +58,10 @@ def describe(fault: Mapping[str, Any]) -> str:
         return _not_a_choice(given, value, str(context["expected"]))
     if kind in _BOUNDS:
         words, name = _BOUNDS[kind]
-        return f"must be {words} {_number(context[name])}{_but(given.strip(chr(39)))}"
+        return f"must be {words} {_number(context[name])}{_but(number)}"
     if kind in _DIGITS:
         name, *nouns = _DIGITS[kind]
-        return f"must have at most {pluralize(context[name], *nouns)}{_but(given.strip(chr(39)))}"
+        return f"must have at most {pluralize(context[name], *nouns)}{_but(number)}"
     if kind in ("string_too_short", "too_short", "string_too_long", "too_long"):
         return _length(kind.endswith("short"), context, value)
     if kind == "string_pattern_mismatch":
