@@ -134,3 +134,12 @@ async def test_many_stores_are_searched_fast(pool: Pool) -> None:
                 assert [one.name for one in found] == ["Copperhead Tucson"]
     # The target is 100 ms for the whole page; here only that no search reads for seconds, also on a busy machine.
     assert max(times) < 2, times
+
+
+async def test_each_command_without_an_object_leads_to_a_screen(admin: httpx.AsyncClient) -> None:
+    offered = list(general((), Principal(name="admin", role=Role.ADMIN, permissions=ALLOWED[Role.ADMIN])))
+    assert "New alert rule…" in [one.name for one in offered]
+    for command in offered:
+        if command.fields is None:
+            page = await admin.get(f"/admin{command.path}")
+            assert page.status_code == 200, command.name
