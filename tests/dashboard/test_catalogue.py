@@ -7,12 +7,14 @@ import re
 from collections.abc import Callable
 from html import unescape
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
 
 from menuwatch.analytics.refresh import refresh
 from menuwatch.analytics.service import Report
+from menuwatch.dashboard.navigation import SCREENS
 from menuwatch.db.pool import Pool
 from tests.browser import history_data
 from tests.browser.history_data import Planted
@@ -501,3 +503,34 @@ async def test_every_report_of_analytics_has_a_screen(
         f'href="/admin/products/{desert.product}"' in (await viewer.get("/admin/analytics/out-of-stock/products")).text
     )
     assert (await viewer.get("/admin/analytics/nothing")).status_code == 404
+
+
+def _addresses(page: str) -> set[str]:
+    """Links with parameters on a page, and its GET forms with all their fields."""
+    found = {unescape(one) for one in re.findall(r'href="(/admin/[^"]*\?[^"]+)"', page)}
+    for attributes, body in re.findall(r"<form ([^>]*)>(.*?)</form>", page, re.DOTALL):
+        action = re.search(r'action="(/admin[^"?]*)"', attributes)
+        if 'method="get"' in attributes and action:
+            names = re.findall(r'<(?:input|select|textarea)[^>]* name="([^"]+)"', body)
+            found.add(f"{action[1]}?{'&'.join(f'{name}=' for name in dict.fromkeys(names))}")
+    return found
+
+
+async def test_links_and_forms_of_screens_have_parameters_that_their_screens_know(
+    admin: httpx.AsyncClient, desert: Planted, pool: Pool
+) -> None:
+    await refresh(pool)
+    paths = {f"/admin{screen.path}" for screen in SCREENS}
+    paths |= {f"/admin/analytics/{path}" for reports in REPORT_GROUPS.values() for path in reports if path}
+    tried: set[tuple[str, frozenset[str]]] = set()
+    for path in sorted(paths):
+        for address in sorted(_addresses((await admin.get(path)).text)):
+            parts = urlsplit(address)
+            given = parts.path, frozenset(name for name, _ in parse_qsl(parts.query, keep_blank_values=True))
+            if given not in tried:
+                tried.add(given)
+                answer = await admin.get(address)
+                # Other refusals are right: a form may lack what a person chooses, and the planted payloads have no files.
+                assert "unknown parameter" not in answer.text, (path, address)
+                assert answer.status_code not in (404, 405), (path, address)
+    assert len(tried) > 100
