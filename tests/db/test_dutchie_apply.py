@@ -81,7 +81,7 @@ async def test_what_a_brand_says_and_a_kiosk_has_is_no_change_of_the_product(mon
     async with months.connection() as conn:
 
         async def extra() -> tuple[Any, Any]:
-            cursor = await conn.execute("SELECT extra, changed_at FROM catalog_products")
+            cursor = await conn.execute("SELECT extra, updated_at FROM store_products")
             ((extra, changed_at),) = await cursor.fetchall()
             return extra, changed_at
 
@@ -95,7 +95,9 @@ async def test_what_a_brand_says_and_a_kiosk_has_is_no_change_of_the_product(mon
             START,
         )
         # As a version stored it that knew neither: read again once, and still no change.
-        await conn.execute("UPDATE catalog_products SET extra = '{\"brand_id\": \"b\"}', content_hash = ''")
+        await conn.execute(
+            "UPDATE catalog_products SET extra = '{\"brand_id\": \"b\"}', brand_description_hash = NULL, content_hash = ''"
+        )
         applied = await crawl(conn, store, 2, [item(8, "We grow more.")])
         assert (applied.changed, applied.unchanged) == (0, 1)
         assert await extra() == (
@@ -108,6 +110,30 @@ async def test_what_a_brand_says_and_a_kiosk_has_is_no_change_of_the_product(mon
         assert await extra() == ({"brand_id": "b"}, START)
         ((quantity,),) = await (await conn.execute("SELECT quantity FROM catalog_products")).fetchall()
     assert quantity == 6
+
+
+async def test_what_a_brand_says_is_stored_once(months: Pool) -> None:
+    def item(name: str, about: str) -> str:
+        brand = {"id": "b", "name": "Acme", "description": about}
+        return json.dumps({"id": name, "Name": name, "Options": ["1g"], "recPrices": [10], "brand": brand})
+
+    async with months.connection() as conn:
+        first, second = await add_store(conn), await add_store(conn, "store-2")
+        await crawl(conn, first, 0, [item("a", "We grow."), item("b", "We grow."), item("c", "Wir bauen an. ☘")])
+        await crawl(conn, second, 0, [item("d", "We grow.")])
+        await crawl(conn, second, 1, [item("d", "Wir bauen an. ☘"), item("e", "")])
+        cursor = await conn.execute("SELECT description FROM brand_descriptions ORDER BY 1")
+        assert [row[0] for row in await cursor.fetchall()] == ["We grow.", "Wir bauen an. ☘"]
+        cursor = await conn.execute("SELECT name, extra ->> 'brand_description' FROM store_products ORDER BY name")
+        assert await cursor.fetchall() == [
+            ("a", "We grow."),
+            ("b", "We grow."),
+            ("c", "Wir bauen an. ☘"),
+            ("d", "Wir bauen an. ☘"),
+            ("e", None),
+        ]
+        cursor = await conn.execute("SELECT count(*) FROM catalog_products WHERE extra ? 'brand_description'")
+        assert await cursor.fetchone() == (0,)
 
 
 async def test_an_id_with_nul_is_one_product_however_often_it_changes(months: Pool) -> None:

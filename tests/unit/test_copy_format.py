@@ -155,7 +155,7 @@ PRODUCTS = st.builds(
     cannabinoids=LAB_VALUES,
     images=st.lists(TEXTS, max_size=2).map(tuple),
     platform_created_at=st.none() | st.datetimes(timezones=st.just(UTC)),
-    extra=st.dictionaries(TEXTS, TEXTS, max_size=2),
+    extra=st.dictionaries(TEXTS | st.just("brand_description"), TEXTS, max_size=2),
     batch=st.none() | st.builds(Batch, TEXTS),
 )
 

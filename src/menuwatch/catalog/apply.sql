@@ -11,7 +11,7 @@ SELECT id, provider_product_id, content_hash, consecutive_misses, last_seen_at I
 SELECT nextval(pg_get_serial_sequence('catalog_products', 'id')) FROM generate_series(1, %(n)s);
 
 -- piece: not_of_product
-'{brand_description,kiosk_quantity,kiosk_below_threshold}'::text[]
+'{kiosk_quantity,kiosk_below_threshold}'::text[]
 
 -- name: merge_changed
 -- `products` are known ones whose raw item differs from the stored one, or that come back after a gap. A state ends, and
@@ -25,7 +25,7 @@ WITH s AS MATERIALIZED (
          thc_lo numeric, thc_hi numeric, thc_unit text, cbd_lo numeric, cbd_hi numeric, cbd_unit text, variants jsonb,
          cannabinoids jsonb, specials jsonb, image_url text, images jsonb, description text, platform_created_at timestamptz,
          platform_updated_at timestamptz, extra jsonb, category_canon text, subcategory_canon text, strain_canon text,
-         terpenes jsonb, batch jsonb, quantity_sold bigint, prices jsonb, stock jsonb)
+         terpenes jsonb, batch jsonb, quantity_sold bigint, brand_description_hash uuid, prices jsonb, stock jsonb)
 ), o AS MATERIALIZED (
   SELECT p.id, option_prices(p.variants) AS prices, option_stock(p.variants) AS stock
     FROM s JOIN catalog_products p ON p.id = s.id
@@ -77,7 +77,7 @@ WITH s AS MATERIALIZED (
          description = s.description, platform_created_at = s.platform_created_at,
          platform_updated_at = s.platform_updated_at, extra = s.extra, category_canon = s.category_canon,
          subcategory_canon = s.subcategory_canon, strain_canon = s.strain_canon, terpenes = s.terpenes, batch = s.batch,
-         quantity_sold = s.quantity_sold, consecutive_misses = 0, last_seen_at = NULL,
+         quantity_sold = s.quantity_sold, brand_description_hash = s.brand_description_hash, consecutive_misses = 0, last_seen_at = NULL,
          details_from = CASE WHEN c.details_changed OR c.sold_changed THEN %(crawled_at)s ELSE p.details_from END,
          state_seen_to = NULL, present = true,
          state_from = CASE WHEN n.id IS NULL THEN p.state_from ELSE %(crawled_at)s END,
@@ -92,6 +92,12 @@ SELECT count(*) FILTER (WHERE price_changed OR stock_changed OR potency_changed 
        count(*) FILTER (WHERE newly_oos) AS out_of_stock,
        count(*) AS found
   FROM c;
+
+-- name: missing_brand_descriptions
+SELECT h.hash::text FROM unnest(%(hashes)s::uuid[]) h(hash) WHERE NOT EXISTS (SELECT FROM brand_descriptions b WHERE b.hash = h.hash);
+
+-- name: add_brand_descriptions
+INSERT INTO brand_descriptions SELECT * FROM unnest(%(hashes)s::uuid[], %(descriptions)s::text[]);
 
 -- name: record_gaps
 -- Products that this crawl has no state for: their misses now, and when they were last seen. Their state was last seen by the crawl before.

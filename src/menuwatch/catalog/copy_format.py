@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
+from xxhash import xxh3_128_hexdigest
 
 from menuwatch.catalog.diff import prices_of, stock_of
 from menuwatch.catalog.model import Potency, Product, Variant
@@ -29,7 +30,8 @@ PRODUCT_COLUMNS = (
     "id, content_hash, name_raw, name, brand_name_raw, brand_name, category, subcategory, strain_type, status_raw, "
     "price_rec, price_rec_special, price_med, price_med_special, stock_status, is_in_stock, quantity, quantity_capped, "
     "thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, variants, cannabinoids, specials, image_url, images, description, "
-    "platform_created_at, platform_updated_at, extra, category_canon, subcategory_canon, strain_canon, terpenes, batch, quantity_sold"
+    "platform_created_at, platform_updated_at, extra, category_canon, subcategory_canon, strain_canon, terpenes, batch, "
+    "quantity_sold, brand_description_hash"
 )
 """The columns of `product_line`, in order."""
 
@@ -93,6 +95,24 @@ def _json_or_null(value: tuple[Any, ...]) -> str:
     return json(value) if value else "\\N"
 
 
+def brand_description(product: Product) -> str | None:
+    """What the platform says about the product's brand, as the database keeps it; None for nothing."""
+    value = product.extra.get("brand_description")
+    return value.replace("\x00", "\ufffd") if isinstance(value, str) and value else None
+
+
+def description_hash(description: str | None) -> str | None:
+    """Key of a brand's description in `brand_descriptions`: XXH3-128 of its UTF-8, in hexadecimal."""
+    return None if description is None else xxh3_128_hexdigest(description.encode())
+
+
+def _own_extra(product: Product) -> dict[str, Any]:
+    """`extra` without the brand's description, which is kept once for all products."""
+    if brand_description(product) is None:
+        return product.extra
+    return {name: value for name, value in product.extra.items() if name != "brand_description"}
+
+
 def product_line(product_id: int, content_hash: bytes, product: Product) -> str:
     """The fields of PRODUCT_COLUMNS, tab-separated, without the newline."""
     p = product
@@ -126,13 +146,14 @@ def product_line(product_id: int, content_hash: bytes, product: Product) -> str:
             text(p.description),
             _time(p.platform_created_at),
             _time(p.platform_updated_at),
-            json(p.extra),
+            json(_own_extra(p)),
             text(p.category_canon),
             text(p.subcategory_canon),
             text(p.strain_canon),
             _json_or_null(p.terpenes),
             "\\N" if p.batch is None else json(p.batch),
             _number(p.quantity_sold),
+            description_hash(brand_description(p)) or "\\N",
         )
     )
 
@@ -154,6 +175,8 @@ def changed_row(product_id: int, content_hash: bytes, product: Product) -> dict[
         row[name] = row[name] or None
     row["id"] = product_id
     row["content_hash"] = "\\x" + content_hash.hex()
+    row["extra"] = _own_extra(product)
+    row["brand_description_hash"] = description_hash(brand_description(product))
     row["variants"] = _by_option(product.variants)
     for name, potency in (("thc", product.thc), ("cbd", product.cbd)):
         if potency is not None:

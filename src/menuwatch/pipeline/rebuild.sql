@@ -248,6 +248,7 @@ UPDATE catalog_products p SET
                            ELSE (SELECT max(o.ended_at) FROM details_before o WHERE o.product_id = s.product_id AND o.ended_at <= %(at)s) END,
        specials = r.specials, image_url = r.image_url, images = r.images, description = r.description,
        platform_created_at = r.platform_created_at, platform_updated_at = r.platform_updated_at, extra = r.extra,
+       brand_description_hash = r.brand_description_hash,
        category_canon = r.category_canon, subcategory_canon = r.subcategory_canon, strain_canon = r.strain_canon,
        price_rec = s.price_rec, price_rec_special = s.price_rec_special, price_med = s.price_med, price_med_special = s.price_med_special,
        stock_status = s.stock_status, is_in_stock = CASE s.stock_status WHEN 'in_stock' THEN true WHEN 'oos' THEN false END,

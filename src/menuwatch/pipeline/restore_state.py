@@ -24,7 +24,7 @@ from psycopg.rows import class_row, dict_row
 
 from menuwatch.archive.store import Payload
 from menuwatch.catalog import copy_format as rows
-from menuwatch.catalog.apply import LONG_UNSEEN, content_hash
+from menuwatch.catalog.apply import LONG_UNSEEN, content_hash, keep_brand_descriptions
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.catalog.model import Product
 from menuwatch.catalog.stock import MISSES_UNTIL_OOS, absent, says_nothing
@@ -211,10 +211,12 @@ class StateRestore:
         if payload is None:
             return
         at = payload.fetched_at.isoformat()
+        readings = await self._readings(payload, provider, ids)
         lines = [
             f"{rows.product_line(ids[name], key, product)}\t{rows.identity_line(self.store_id, provider, product, at)}\n"
-            for name, (key, product) in (await self._readings(payload, provider, ids)).items()
+            for name, (key, product) in readings.items()
         ]
+        await keep_brand_descriptions(self.conn, (rows.brand_description(product) for _, product in readings.values()))
         if not await self._copied("".join(lines)):
             # A product that the database refuses is skipped alone.
             for line in lines:

@@ -300,7 +300,7 @@ WITH ranked AS (
 SELECT o.product_id, o.store_id, o.location_key, d.name AS store, d.platform, d.city, d.state, d.timezone, o.price, o.previous_prices, p.is_in_stock AS in_stock, o.changed_at,
        p.name AS written, p.category_canon AS category, p.variants, p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit, p.cannabinoids,
        p.terpenes, p.batch, p.quantity_sold, p.quantity, p.quantity_capped, p.specials, p.description,
-       p.extra ->> 'brand_description' AS brand_description, p.local_image_path,
+       (SELECT b.description FROM brand_descriptions b WHERE b.hash = p.brand_description_hash LIMIT 1) AS brand_description, p.local_image_path,
        p.price_rec IS NULL AND p.price_med IS NOT NULL AS medical, d.last_crawled_at AS seen_at, d.menu_url, n.meters, t.per_gram AS usual_per_gram,
        p.extra ->> 'menu_url' AS item_url, p.extra ->> 'slug' AS item_slug, d.address, d.zipcode, d.latitude, d.longitude, {opening_hours}
   FROM listed o

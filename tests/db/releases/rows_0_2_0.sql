@@ -58,6 +58,8 @@ INSERT INTO public.brand_aliases VALUES
 	('x', 'x', 1, 'spelling', NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.brand_days VALUES
 	('2026-11-01', 'x', 1, 1, 1, 1, 1, 1);
+INSERT INTO public.brand_descriptions VALUES
+	('00000000-0000-4000-8000-000000000001', 'x');
 INSERT INTO public.brands OVERRIDING SYSTEM VALUE VALUES
 	(1, 'x', 'x', false, NULL, '2026-11-01 00:00:00+00');
 INSERT INTO public.canonical_products OVERRIDING SYSTEM VALUE VALUES
@@ -69,7 +71,7 @@ INSERT INTO public.catalog_names VALUES
 INSERT INTO public.catalog_new_names VALUES
 	('x');
 INSERT INTO public.catalog_products VALUES
-	(1, 1, 'x', 'x', '\x0101010101010101010101010101010101010101010101010101010101010101', 0, '2026-11-01 00:00:00+00', NULL, '2026-11-01 00:00:00+00', NULL, true, '2026-11-01 00:00:00+00', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'in_stock', true, NULL, false, NULL, NULL, NULL, NULL, NULL, NULL, '[{"option": "1g", "quantity": 3, "price_rec": 10, "stock_status": "in_stock"}]', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{}');
+	(1, 1, 'x', 'x', '\x0101010101010101010101010101010101010101010101010101010101010101', 0, '2026-11-01 00:00:00+00', NULL, '2026-11-01 00:00:00+00', NULL, true, '2026-11-01 00:00:00+00', 'x', 'x', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'in_stock', true, NULL, false, NULL, NULL, NULL, NULL, NULL, NULL, '[{"option": "1g", "quantity": 3, "price_rec": 10, "stock_status": "in_stock"}]', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '{}', NULL);
 INSERT INTO public.catalog_totals VALUES
 	('brand', 'x', 1, 1, 1);
 INSERT INTO public.crawl_attempts VALUES
@@ -661,6 +663,7 @@ CREATE INDEX audit_log_at ON public.audit_log USING btree (at);
 CREATE INDEX audit_log_subject ON public.audit_log USING btree (subject_kind, subject_id, id);
 CREATE INDEX brand_aliases_brand ON public.brand_aliases USING btree (brand_id);
 CREATE INDEX brand_days_brand ON public.brand_days USING btree (brand_id, state, day);
+CREATE INDEX brand_descriptions_hash ON public.brand_descriptions USING btree (hash);
 CREATE INDEX brands_merged_into ON public.brands USING btree (merged_into) WHERE (merged_into IS NOT NULL);
 CREATE INDEX canonical_products_anchor ON public.canonical_products USING btree (anchor_product_id);
 CREATE INDEX canonical_products_brand ON public.canonical_products USING btree (brand_id);
@@ -861,7 +864,7 @@ CREATE TRIGGER catalog_products_removed AFTER DELETE ON public.catalog_products 
 CREATE TRIGGER catalog_products_renamed AFTER UPDATE OF name ON public.catalog_products FOR EACH ROW WHEN ((old.name IS DISTINCT FROM new.name)) EXECUTE FUNCTION public.note_name();
 CREATE TRIGGER catalog_products_revised_by_delete AFTER DELETE ON public.catalog_products REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION public.revise_by_products();
 CREATE TRIGGER catalog_products_revised_by_insert AFTER INSERT ON public.catalog_products REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION public.revise_by_products();
-CREATE TRIGGER catalog_products_revised_by_update AFTER UPDATE OF id, dispensary_id, provider, provider_product_id, content_hash, consecutive_misses, first_seen_at, last_seen_at, state_from, state_seen_to, present, changed_at, name_raw, name, brand_name_raw, brand_name, category, subcategory, strain_type, category_canon, subcategory_canon, strain_canon, status_raw, price_rec, price_rec_special, price_med, price_med_special, stock_status, is_in_stock, quantity, quantity_capped, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, variants, cannabinoids, terpenes, batch, quantity_sold, details_from, specials, image_url, images, description, platform_created_at, platform_updated_at, extra ON public.catalog_products FOR EACH ROW WHEN ((((new.state_from <= old.state_from) OR (new.id <> old.id) OR (new.dispensary_id <> old.dispensary_id)) AND (old.* IS DISTINCT FROM new.*))) EXECUTE FUNCTION public.revise_by_product();
+CREATE TRIGGER catalog_products_revised_by_update AFTER UPDATE OF id, dispensary_id, provider, provider_product_id, content_hash, consecutive_misses, first_seen_at, last_seen_at, state_from, state_seen_to, present, changed_at, name_raw, name, brand_name_raw, brand_name, category, subcategory, strain_type, category_canon, subcategory_canon, strain_canon, status_raw, price_rec, price_rec_special, price_med, price_med_special, stock_status, is_in_stock, quantity, quantity_capped, thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, variants, cannabinoids, terpenes, batch, quantity_sold, details_from, specials, image_url, images, description, platform_created_at, platform_updated_at, extra, brand_description_hash ON public.catalog_products FOR EACH ROW WHEN ((((new.state_from <= old.state_from) OR (new.id <> old.id) OR (new.dispensary_id <> old.dispensary_id)) AND (old.* IS DISTINCT FROM new.*))) EXECUTE FUNCTION public.revise_by_product();
 CREATE TRIGGER crawl_queue_insert BEFORE INSERT ON public.crawl_queue FOR EACH ROW WHEN ((new.next_attempt_at IS NULL)) EXECUTE FUNCTION public.crawl_queue_insert();
 CREATE TRIGGER crawl_queue_refused BEFORE UPDATE OF status, next_attempt_at ON public.crawl_queue FOR EACH ROW WHEN ((((new.status = 'submitted'::text) <> (new.deadline_at IS NOT NULL)) OR (new.next_attempt_at IS NULL) OR ((new.status = ANY (ARRAY['completed'::text, 'failed'::text])) <> (new.completed_at IS NOT NULL)))) EXECUTE FUNCTION public.refuse_crawl_update();
 CREATE TRIGGER dispensaries_complete BEFORE INSERT OR UPDATE OF last_crawled_at, last_crawl_at ON public.dispensaries FOR EACH ROW EXECUTE FUNCTION public.complete_store();

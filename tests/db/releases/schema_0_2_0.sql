@@ -2399,6 +2399,7 @@ CREATE TABLE public.catalog_products (
     platform_created_at timestamp with time zone,
     platform_updated_at timestamp with time zone,
     extra jsonb NOT NULL,
+    brand_description_hash uuid,
     CONSTRAINT catalog_gone CHECK (((consecutive_misses < 3) OR (stock_status = 'oos'::text))),
     CONSTRAINT catalog_missing CHECK (((consecutive_misses = 0) OR (last_seen_at IS NOT NULL))),
     CONSTRAINT catalog_products_consecutive_misses_check CHECK (((consecutive_misses >= 0) AND (consecutive_misses <= 3))),
@@ -2771,6 +2772,10 @@ CREATE VIEW analyst.match_events AS
    FROM ((public.match_events e
      JOIN public.canonical_products f ON ((f.id = e.from_id)))
      JOIN public.canonical_products t ON ((t.id = e.to_id)));
+CREATE TABLE public.brand_descriptions (
+    hash uuid NOT NULL,
+    description text NOT NULL
+);
 CREATE VIEW public.store_products AS
  SELECT p.id,
     p.dispensary_id,
@@ -2807,7 +2812,13 @@ CREATE VIEW public.store_products AS
     p.description,
     p.platform_created_at,
     p.platform_updated_at,
-    p.extra,
+        CASE
+            WHEN (p.brand_description_hash IS NULL) THEN p.extra
+            ELSE (p.extra || jsonb_build_object('brand_description', ( SELECT b.description
+               FROM public.brand_descriptions b
+              WHERE (b.hash = p.brand_description_hash)
+             LIMIT 1)))
+        END AS extra,
     p.consecutive_misses,
     p.first_seen_at,
     COALESCE(p.last_seen_at, d.last_crawled_at) AS last_seen_at,

@@ -85,7 +85,8 @@ CREATE TABLE catalog_products (
   description              text,
   platform_created_at      timestamptz,
   platform_updated_at      timestamptz,
-  extra                    jsonb NOT NULL,
+  extra                    jsonb NOT NULL,   -- without `brand_description`, which store_products adds
+  brand_description_hash   uuid,             -- of the text in brand_descriptions
   CONSTRAINT catalog_stock CHECK (is_in_stock IS NOT DISTINCT FROM CASE stock_status WHEN 'in_stock' THEN true WHEN 'oos' THEN false END),
   CONSTRAINT catalog_missing CHECK (consecutive_misses = 0 OR last_seen_at IS NOT NULL),
   CONSTRAINT catalog_gone CHECK (consecutive_misses < 3 OR stock_status = 'oos')
@@ -108,13 +109,24 @@ CREATE INDEX catalog_products_brand_name ON catalog_products (brand_name, dispen
 CREATE INDEX catalog_products_special ON catalog_products (effective_price(price_rec, price_rec_special, price_med, price_med_special), id)
  WHERE on_special(price_rec, price_rec_special, price_med, price_med_special);
 
+-- What platforms say about a brand, once: menus repeat it with each product of the brand, where it would be a quarter of the row. Appended
+-- without locks, so a text may occur twice; a text is kept when no product has it any longer.
+CREATE TABLE brand_descriptions (
+  hash                     uuid NOT NULL,    -- XXH3-128
+  description              text NOT NULL
+);
+CREATE INDEX brand_descriptions_hash ON brand_descriptions (hash);
+
 CREATE VIEW store_products AS
 SELECT p.id, p.dispensary_id, p.provider, p.provider_product_id, p.name_raw, p.name, p.brand_name_raw, p.brand_name,
        p.category, p.subcategory, p.strain_type, p.status_raw,
        p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.variants,
        p.is_in_stock, p.stock_status, p.quantity, p.quantity_capped,
        p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit, p.cannabinoids, p.specials,
-       p.image_url, p.images, p.local_image_path, p.description, p.platform_created_at, p.platform_updated_at, p.extra,
+       p.image_url, p.images, p.local_image_path, p.description, p.platform_created_at, p.platform_updated_at,
+       CASE WHEN p.brand_description_hash IS NULL THEN p.extra
+            ELSE p.extra || jsonb_build_object('brand_description', (SELECT b.description FROM brand_descriptions b
+                                                                      WHERE b.hash = p.brand_description_hash LIMIT 1)) END AS extra,
        p.consecutive_misses, p.first_seen_at,
        coalesce(p.last_seen_at, d.last_crawled_at) AS last_seen_at,
        p.changed_at AS updated_at,

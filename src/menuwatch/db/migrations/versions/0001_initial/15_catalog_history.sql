@@ -195,7 +195,7 @@ CREATE TRIGGER catalog_products_revised_by_update AFTER UPDATE OF
   present, changed_at, name_raw, name, brand_name_raw, brand_name, category, subcategory, strain_type, category_canon, subcategory_canon,
   strain_canon, status_raw, price_rec, price_rec_special, price_med, price_med_special, stock_status, is_in_stock, quantity, quantity_capped,
   thc_lo, thc_hi, thc_unit, cbd_lo, cbd_hi, cbd_unit, variants, cannabinoids, terpenes, batch, quantity_sold, details_from, specials, image_url,
-  images, description, platform_created_at, platform_updated_at, extra
+  images, description, platform_created_at, platform_updated_at, extra, brand_description_hash
   ON catalog_products FOR EACH ROW
   WHEN ((NEW.state_from <= OLD.state_from OR NEW.id <> OLD.id OR NEW.dispensary_id <> OLD.dispensary_id) AND OLD.* IS DISTINCT FROM NEW.*)
   EXECUTE FUNCTION revise_by_product();
