@@ -20,10 +20,9 @@ import psutil
 import psycopg
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from menuwatch.cli.main import app
 from menuwatch.core.errors import Refused
+from tests.commands import run_here
 
 MENUWATCH = [sys.executable, "-m", "menuwatch.cli.main"]
 
@@ -53,7 +52,7 @@ def workers(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> Work
     """`menuwatch workers …` in this process."""
     for variable, value in surroundings.items():
         monkeypatch.setenv(variable, value)
-    return lambda *arguments: CliRunner().invoke(app, ["workers", *arguments])
+    return lambda *arguments: run_here(["workers", *arguments])
 
 
 def run(surroundings: Surroundings, *arguments: str) -> subprocess.CompletedProcess[str]:
