@@ -115,7 +115,7 @@ def run(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
 def test_the_command_line(run: Any) -> None:
     made = run(
         "add", "cheap", "--when", "price_below", "--amount", "24.95", "--brand", "Acme", "--digest", "08:00", "--timezone",
-        "America/Phoenix", "--webhook", "https://example.com/hidden", "--secret-file", "-", "--json", input=SECRET + "\n",
+        "America/Phoenix", "--webhook", "https://example.com/hidden", "--secret-file", "-", "--json", given=SECRET + "\n",
     )  # fmt: skip
     rule = json.loads(made.stdout)["rule"]
     assert (rule["amount"], rule["digest_at"], rule["brand"]) == (24.95, "08:00", "Acme")

@@ -82,7 +82,7 @@ def rows(url: str, query: str) -> list[Any]:
         return conn.execute(query.encode()).fetchall()
 
 
-def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "the condition did not come true in time"
