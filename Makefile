@@ -8,6 +8,7 @@ GENERATOR := $(VENV)/client-generator
 RUNNABLE := $(VENV)/.runnable
 PIP_FLAGS := -qq --disable-pip-version-check
 JOBS ?= 2
+PLATFORMS := $(foreach name,dispense dovetail jane joint sweed weedmaps,tests/e2e/test_$(name).py)
 SLOW := test_embedded.py test_embedded_refusals.py test_keeper.py test_page_plans.py test_releases.py test_tasks_model.py test_tasks_plans.py test_volume.py
 
 # Tests start hundreds of Python processes: compiling the program for each of them is a quarter of their start.
@@ -55,12 +56,14 @@ test-fast: $(READY) ## Run the unit and database tests without the slow ones (un
 
 proofs: $(READY) ## Run the long form of tests of which `make test` runs a short one
 	@ALL_WIDTHS=1 API_EXAMPLES=10 $(BIN)/python -m pytest tests/browser/test_all_pages.py tests/browser/test_whole_api.py --timeout 3600
-	@ALL_STORES=1 $(BIN)/python -m pytest tests/quality/test_minneapolis.py
-	@PICTURES=1500 $(BIN)/python -m pytest tests/sim/test_images.py
+	@ALL_STORES=1 ALL_SEVERITIES=1 $(BIN)/python -m pytest tests/quality/test_minneapolis.py tests/quality/test_faults.py --timeout 3600
+	@PICTURES=1500 ODD_ROUNDS=24 ALL_WRITES=1 $(BIN)/python -m pytest tests/sim/test_images.py tests/api/test_odd_requests.py tests/exports/test_publish.py --timeout 1800
+	@ALL_MOODS=1 ALL_QUESTIONS=1 $(BIN)/python -m pytest tests/e2e/test_demo_truth.py $(PLATFORMS) tests/mcp/test_questions.py --timeout 1800
 
 chaos: $(READY) ## Crash-test the task engine (ten minutes; SEED=… repeats a run)
 	@$(BIN)/python -m tests.chaos.run $(if $(SEED),--seed $(SEED))
 	@MODEL_EXAMPLES=1000 $(BIN)/python -m pytest tests/db/test_tasks_model.py --timeout 3600
+	@KILL_CYCLES=12 $(BIN)/python -m pytest tests/e2e/test_kill.py --timeout 1800
 	@MATCHING_SEEDS=300 $(BIN)/python -m pytest tests/matching/test_alike.py -n $(JOBS)
 	@STORAGE_ROUNDS=400 $(BIN)/python -m pytest tests/storage/test_faults.py --timeout 1800
 	@JS_TASKS=1000 JS_KILLS=5 $(BIN)/python -m pytest tests/workers/test_javascript_worker.py --timeout 3600
@@ -80,7 +83,7 @@ screenshots: $(READY) ## Take screenshots of every page, light, dark and narrow 
 check: $(READY) ## Check style, types, vocabulary and the import contract
 	@echo "Checking vocabulary ..." && $(BIN)/python -m tests.vocabulary
 	@echo "Checking style (ruff) ..." && $(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
-	@echo "Checking types (mypy, up to two minutes without a cache) ..." && $(BIN)/mypy --no-error-summary
+	@echo "Checking types (mypy, up to two minutes without a cache) ..." && $(BIN)/mypy --no-error-summary --num-workers $(JOBS)
 	@echo "Checking imports ..." && { $(BIN)/lint-imports --no-cache > $(VENV)/imports.log || { cat $(VENV)/imports.log; exit 1; }; }
 
 fix: $(READY) ## Fix style automatically

@@ -19,8 +19,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from typer.testing import CliRunner, Result
 
 _ROOT = Path(__file__).resolve().parents[1]
 _one_at_a_time = threading.Lock()
@@ -53,6 +55,14 @@ def menuwatch(
         if late.is_set():
             raise subprocess.TimeoutExpired(["menuwatch", *words], timeout, out, err)
         return subprocess.CompletedProcess(["menuwatch", *words], code, out, err)
+
+
+def run_here(words: Sequence[str], given: str | bytes | None = None) -> Result:
+    """Runs a command in this process, `given` on its standard input: for tests that look at the exception it ends with. As the program
+    does, it loads that command alone: putting all of them together takes longer than most."""
+    from menuwatch.cli.main import select_program
+
+    return CliRunner().invoke(select_program(words), list(words), given)
 
 
 def _kill(pid: int, late: threading.Event) -> None:

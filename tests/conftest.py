@@ -24,6 +24,7 @@ from menuwatch.db import embedded, migrate
 from menuwatch.db.pool import Pool, open_pool
 
 ROOT = Path(__file__).resolve().parents[1]
+pytest_plugins = ("tests.recorded.new_mexico",)
 _serial = itertools.count()
 # Before anything of ours is loaded: whether output is coloured is decided then, and is a test's own matter.
 for _name in ("FORCE_COLOR", "NO_COLOR", "PY_COLORS", "CLICOLOR_FORCE", "GITHUB_ACTIONS"):

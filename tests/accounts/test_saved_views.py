@@ -8,13 +8,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from typer.testing import CliRunner
 
 from menuwatch.accounts.saved_views import SCREENS
-from menuwatch.cli.main import app
 from menuwatch.dashboard import navigation
 from menuwatch.db.pool import Pool
 from tests.accounts.conftest import Make
+from tests.commands import run_here
 from tests.users_fixture import bearer
 
 
@@ -49,7 +48,7 @@ async def test_views_of_a_user_by_command(
     await bearer(pool, name="anna", role="viewer")
 
     async def run(*words: str) -> str:
-        result = await asyncio.to_thread(CliRunner().invoke, app, ["views", *words])
+        result = await asyncio.to_thread(run_here, ["views", *words])
         assert result.exit_code == 0, (result.output, result.exception)
         return result.stdout
 

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from menuwatch.analytics.basket import cheapest_pair, parse_item
-from menuwatch.cli.main import app
 from menuwatch.core.errors import InvalidField
 from tests.api.shop import Shop, item
+from tests.commands import run_here
 from tests.matching_rows import add_brand, add_location, add_product, listing, match
 
 NEAR = {"near": "35.0,-106.0", "miles": 30}
@@ -218,7 +217,7 @@ async def test_the_screen_and_the_file(
     command = ["analytics", "cheapest-basket", *words, "--near", NEAR["near"]]
 
     def run(*more: str) -> Any:
-        return CliRunner().invoke(app, [*map(str, command), *more])
+        return run_here([*map(str, command), *more])
 
     shown = await asyncio.to_thread(run)
     assert "At one store: $155.00" in shown.stdout
@@ -234,7 +233,5 @@ async def test_the_screen_and_the_file(
     assert amounts == [["$35.00", "$70.00"], ["$40.00", "$40.00"], ["$45.00", "$45.00"]]
     as_json = json.loads((await asyncio.to_thread(run, "--json")).stdout)
     assert as_json == await find(shop, *words, miles=25)
-    refused = await asyncio.to_thread(
-        lambda: CliRunner().invoke(app, ["analytics", "cheapest-basket", "1", "--near", "here"])
-    )
+    refused = await asyncio.to_thread(lambda: run_here(["analytics", "cheapest-basket", "1", "--near", "here"]))
     assert "--near: unknown place 'here': give a city with its state" in str(refused.exception)

@@ -12,11 +12,10 @@ from typing import Any
 import psycopg
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
 from menuwatch.analytics.reports import NOT_REFRESHED
-from menuwatch.cli.main import app
 from menuwatch.core.errors import Refused
+from tests.commands import run_here
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def run(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
             )
 
     def command(*words: str) -> Result:
-        result = CliRunner().invoke(app, ["analytics", *words])
+        result = run_here(["analytics", *words])
         if result.exception is not None and not isinstance(result.exception, SystemExit | Refused):
             raise result.exception
         return result

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from menuwatch.analytics.refresh import refresh
-from menuwatch.cli.main import app
 from tests.api.shop import Shop, at, item
+from tests.commands import run_here
 from tests.matching_rows import add_brand, add_product, listing, match
 
 PRICES = {"AZ": (10, 14, 12), "ON": (30, 20, 21)}
@@ -92,7 +91,7 @@ async def test_commands_say_the_currency(
     monkeypatch.setenv("MENUWATCH_HOME", str(tmp_path))
 
     async def run(*words: str) -> str:
-        shown = await asyncio.to_thread(lambda: CliRunner().invoke(app, ["analytics", *words]))
+        shown = await asyncio.to_thread(lambda: run_here(["analytics", *words]))
         return shown.stdout
 
     prices = [line.split() for line in (await run("price-per-gram", "--state", "all")).splitlines()[1:]]

@@ -15,18 +15,17 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from menuwatch.analytics import price_index
 from menuwatch.analytics.price_index import PriceIndex, PriceIndexDay, read_price_index
 from menuwatch.analytics.refresh import refresh
-from menuwatch.cli.main import app as commands
 from menuwatch.core.errors import InvalidField
 from menuwatch.db.pool import Pool, open_pool
 from tests import market
 from tests.analytics.price_market import Faults, Item, PriceMarket, day_of
 from tests.api.shop import Shop
 from tests.api.shop import item as dutchie_item
+from tests.commands import run_here
 
 
 def _computable(day: int) -> datetime:
@@ -389,7 +388,7 @@ def test_what_the_command_refuses(
     database_url: str, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", database_url)
-    assert message in str(CliRunner().invoke(commands, ["analytics", "price-index", *words]).exception)
+    assert message in str(run_here(["analytics", "price-index", *words]).exception)
 
 
 async def test_the_api_and_the_command_agree(shop: Shop, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,7 +396,7 @@ async def test_the_api_and_the_command_agree(shop: Shop, database_url: str, monk
 
     async def command(*words: str) -> Any:
         arguments = ["analytics", "price-index", *words]
-        return await asyncio.to_thread(lambda: CliRunner().invoke(commands, arguments))
+        return await asyncio.to_thread(lambda: run_here(arguments))
 
     empty = await shop.ask("/api/analytics/price-index")
     assert (empty["items"], empty["base"]) == ([], None)

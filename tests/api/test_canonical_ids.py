@@ -88,26 +88,22 @@ async def test_rows_name_what_they_are_matched_to(shop: Shop, world: World) -> N
         assert tuple(row[name] for name in WHO) == _expected(world, world.south, row["provider_product_id"])
 
 
-@pytest.mark.parametrize(
-    ("params", "want"),
-    [
+@pytest.mark.parametrize("order", ["name", "price", "-price", "updated"])
+async def test_filters_follow_merged_numbers(shop: Shop, world: World, order: str) -> None:
+    stores = {getattr(world, name): name for name in ("north", "north_too", "south")}
+    cases: list[tuple[dict[str, str], set[tuple[str, str]]]] = [
         ({"canonical_product_id": "dream"}, {("north", "dream"), ("north_too", "dream"), ("south", "dream")}),
         ({"canonical_product_id": "old_dream"}, {("north", "dream"), ("north_too", "dream"), ("south", "dream")}),
         ({"brand_id": "brand"}, {("north", "dream"), ("north_too", "dream"), ("south", "dream")}),
         ({"brand_id": "old_brand", "location_id": "old_place"}, {("north", "dream"), ("north_too", "dream")}),
         ({"location_id": "place", "q": "Haze"}, {("north", "haze"), ("north_too", "haze")}),
         ({"canonical_product_id": "haze", "location_id": "place"}, set()),
-    ],
-)
-@pytest.mark.parametrize("order", ["name", "price", "-price", "updated"])
-async def test_filters_follow_merged_numbers(
-    shop: Shop, world: World, params: dict[str, str], want: set[tuple[str, str]], order: str
-) -> None:
-    query = {name: getattr(world, value, value) for name, value in params.items()} | {"order": order}
-    rows = await shop.walk("/api/products", limit=2, **query)
-    stores = {getattr(world, name): name for name in ("north", "north_too", "south")}
-    assert {(stores[row["dispensary_id"]], row["provider_product_id"]) for row in rows} == want
-    assert len(rows) == len(want)
+    ]
+    for params, want in cases:
+        query = {name: getattr(world, value, value) for name, value in params.items()} | {"order": order}
+        rows = await shop.walk("/api/products", limit=2, **query)
+        assert {(stores[row["dispensary_id"]], row["provider_product_id"]) for row in rows} == want, params
+        assert len(rows) == len(want), params
 
 
 async def test_unknown_numbers_match_nothing_and_bad_ones_are_refused(shop: Shop, world: World) -> None:

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from menuwatch.cli.main import app
 from menuwatch.core.errors import Refused
 from tests.api.shop import Shop, item, menu
+from tests.commands import run_here
 
 Run = Callable[..., Awaitable[Result]]
 
@@ -26,7 +25,7 @@ def run(shop: Shop, database_url: str, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("STORAGE_PATH", str(shop.storage))
 
     async def invoke(*words: object, code: int = 0) -> Result:
-        found = await asyncio.to_thread(CliRunner().invoke, app, [str(word) for word in words])
+        found = await asyncio.to_thread(run_here, [str(word) for word in words])
         if code == 2:
             # The entry point prints it, and ends with that code.
             assert isinstance(found.exception, Refused), (found.output, found.exception)

@@ -14,11 +14,10 @@ import httpx
 import pytest
 from click.testing import Result
 from fastapi import FastAPI
-from typer.testing import CliRunner
 
-from menuwatch.cli.main import app as commands
 from menuwatch.core.errors import Refused
 from tests.api.shop import Shop
+from tests.commands import run_here
 
 Run = Callable[..., Awaitable[Result]]
 TODAY = datetime.now(UTC).date()
@@ -112,7 +111,7 @@ def run(visited: Shop, database_url: str, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("MENUWATCH_HOME", str(tmp_path))
 
     async def invoke(*words: str) -> Result:
-        return await asyncio.to_thread(CliRunner().invoke, commands, ["visitors", *words])
+        return await asyncio.to_thread(run_here, ["visitors", *words])
 
     return invoke
 

@@ -18,7 +18,6 @@ from typing import Any, LiteralString
 import httpx
 import psycopg
 
-from menuwatch import bootstrap
 from menuwatch.accounts.model import Permission, Role
 from menuwatch.cli import demo
 from menuwatch.config.platforms import is_platform_variable
@@ -28,7 +27,7 @@ from menuwatch.db.pool import open_pool
 from menuwatch.matching.engine import match_all
 from menuwatch.storefront.indexer import StorefrontIndexer
 from menuwatch.storefront.watches import service as watch_service
-from tests.browser.seed_data import furnish
+from tests.browser import seed_data
 from tests.chaos.worker_processes import ROOT, Leash
 from tests.dashboard.users_fixture import session_of
 from tests.users_fixture import bearer_at
@@ -71,9 +70,8 @@ class Installation:
             async with demo.market(
                 self.home, store_count=stores, product_count=products, seed=seed, image_downloads=4
             ) as (simulator, system):
-                async with bootstrap.run_worker(system):
-                    await demo.crawl(simulator, system, cycles)
-                await furnish(system)
+                await seed_data.crawl(simulator, system, cycles)
+                await seed_data.furnish(system)
                 await match_all(system.pool)
                 await StorefrontIndexer(system.pool, watcher=watch_service.evaluate_store).step()
 

@@ -37,7 +37,7 @@ def running() -> Iterator[tuple[Installation, Path]]:
 def test_a_case_of_each_part_holds(running: tuple[Installation, Path]) -> None:
     assert CASES.keys() == SHARES.keys() - {"faults"}
     for part, only in CASES.items():
-        done = attack(part, *running, seed=1, seconds=20, most=1, only=only)
+        done = attack(part, *running, seed=1, seconds=90, most=1, only=only)
         assert done.cases, f"{part}: no case is named {only!r}"
         assert not done.findings, "\n".join(done.lines())
 

@@ -182,7 +182,8 @@ def axe(tab: Page, *, only_colours: bool = False) -> list[str]:
         tab.evaluate(AXE.read_text(encoding="utf-8") + "; undefined")
     rules = list(_COLOUR_RULES) if only_colours else None
     found = tab.evaluate(
-        "rules => axe.run(document, {resultTypes: ['violations'], ...(rules ? {runOnly: rules} : {})})", rules
+        "rules => axe.run(document, {resultTypes: ['violations'], preload: false, ...(rules ? {runOnly: rules} : {})})",
+        rules,
     )
     return [
         f"{one['id']}: {one['help']}: {node['html'][:160]}" for one in found["violations"] for node in one["nodes"][:3]

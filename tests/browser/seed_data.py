@@ -3,16 +3,23 @@ payload in quarantine, alerts that fired."""
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 
 import msgspec
 
+from menuwatch import bootstrap
+from menuwatch.cli import demo
 from menuwatch.db.pool import Connection
+from menuwatch.images import store as images
+from menuwatch.sim.process import Simulator
 from menuwatch.system import System
 from menuwatch.workers import logs
 from menuwatch.workers.logs import NewLine
 from tests.dashboard.crawl_rows import half_done
 
+_PICTURES = 30
+"""So many are downloaded: drawing all that the market has takes longer than crawling it."""
 _LONG_NAME = "The Extraordinarily Long-Named Neighbourhood Dispensary & Wellness Cooperative of North Phoenix, Inc."
 PODS = ("Aethelgard", "Xylos", "Kryll")
 _ERRORS = (
@@ -21,6 +28,22 @@ _ERRORS = (
     "store 62f1 is not known to dutchie",
     "the answer ended after 48,112 bytes of 190,004",
 )
+
+
+async def crawl(simulator: Simulator, system: System, cycles: int) -> None:
+    """What the demo does, with fewer pictures: finds the stores of a market, crawls them while it changes, downloads some pictures."""
+    async with bootstrap.run_worker(system):
+        await demo.first_crawl(system, None, simulator)
+        for _ in range(cycles - 1):
+            await simulator.tick()
+            await demo.crawl_all(system)
+        async with bootstrap.run_image_downloads(system, at_once=4), asyncio.timeout(60):
+            while True:
+                async with system.pool.connection() as conn:
+                    counts = await images.counts(conn)
+                if counts.stored >= _PICTURES or not counts.queued + counts.waiting:
+                    return
+                await asyncio.sleep(0.05)
 
 
 _WORKER = """

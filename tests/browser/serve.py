@@ -21,7 +21,7 @@ from menuwatch.cli.serving import listening, serve
 from menuwatch.matching.engine import match_all
 from menuwatch.storefront.indexer import StorefrontIndexer
 from menuwatch.storefront.watches import service as watch_service
-from tests.browser.seed_data import furnish
+from tests.browser.seed_data import crawl, furnish
 
 STORES, PRODUCTS, CYCLES = 6, 40, 3
 FAULTS = {"forbidden": {"rate": 0.04, "lasts": 8}, "server_error": {"rate": 0.02}}
@@ -31,8 +31,7 @@ async def main(home: Path, prefix: str) -> None:
     async with demo.market(
         home, store_count=STORES, product_count=PRODUCTS, seed=7, faults=FAULTS, image_downloads=4
     ) as (simulator, system):
-        async with bootstrap.run_worker(system):
-            await demo.crawl(simulator, system, CYCLES)
+        await crawl(simulator, system, CYCLES)
         await furnish(system)
         await match_all(system.pool)
         await StorefrontIndexer(system.pool, watcher=watch_service.evaluate_store).step()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +12,7 @@ from playwright.sync_api import BrowserContext, FloatRect, Locator, Page, expect
 from tests.browser import history_data
 from tests.browser.conftest import Look, Served, fits, shot
 from tests.browser.history_data import Planted, Words
+from tests.commands import menuwatch
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +74,7 @@ def test_reports_are_in_groups_of_one_row(page: Page, server: Served, desert: Pl
 
 def test_reports_fit_at_1280_px(page: Page, server: Served, desert: Planted) -> None:
     environ = {**os.environ, "DATABASE_URL": server.database, "MENUWATCH_HOME": server.home, "LOG_LEVEL": "error"}
-    subprocess.run(
-        [sys.executable, "-m", "menuwatch.cli.main", "analytics", "refresh"],
-        env=environ,
-        check=True,
-        capture_output=True,
-    )
+    menuwatch("analytics", "refresh", env=environ).check_returncode()
     page.set_viewport_size({"width": 1280, "height": 900})
     for report in ("coverage", "stores"):
         page.goto(f"{server.address}/admin/analytics/{report}")

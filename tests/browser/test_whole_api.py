@@ -21,7 +21,7 @@ from tests.browser.conftest import Served
 from tests.conftest import ROOT, create_database, drop_database
 from tests.users_fixture import bearer_at
 
-EXAMPLES = int(os.environ.get("API_EXAMPLES", "3"))
+EXAMPLES = int(os.environ.get("API_EXAMPLES", "2"))
 """Of right and of wrong values each, for every operation; `make proofs` asks for more."""
 LEAKS = ("Traceback (most recent", 'File "/', "psycopg", "postgresql://", "SELECT ", "argon2", "hunter2-proxy-secret")
 """What no answer may hold: traces, statements, addresses of the database, hashes, the password of a proxy."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from collections.abc import Iterator
 from importlib import resources
 
 import psycopg
@@ -13,6 +14,7 @@ from psycopg import pq
 
 import menuwatch
 from menuwatch.db import sql
+from tests.conftest import create_database, drop_database, unique
 
 _TEMPORARY = re.compile(r"^\s*CREATE TEMP", re.IGNORECASE | re.MULTILINE)
 _PARAMETER = re.compile(r"%\((\w+)\)s")
@@ -38,13 +40,21 @@ def _numbered(statement: str) -> str:
     return numbered.replace("%%", "%") if numbers else numbered
 
 
+@pytest.fixture(scope="module")
+def migrated(server_url: str, template: str) -> Iterator[str]:
+    """One database for all of them: none leaves anything in it."""
+    name = unique("prepared")
+    yield create_database(server_url, name, template)
+    drop_database(server_url, name)
+
+
 @pytest.mark.parametrize(("package", "file"), _files())
-def test_every_statement_prepares(database_url: str, package: str, file: str) -> None:
+def test_every_statement_prepares(migrated: str, package: str, file: str) -> None:
     importlib.import_module(package)
     queries = sql.load(package, file)
     assert len(queries) > 0
     wrong = []
-    with psycopg.connect(database_url, autocommit=True) as conn:
+    with psycopg.connect(migrated, autocommit=True) as conn:
         for beside in [other for owner, other in _files() if owner == package]:
             for statement in sql.load(package, beside).values():
                 # Tables that others of the package work on; views stand in for what the file itself reads.

@@ -772,7 +772,7 @@ def test_the_queue_does_what_the_model_does(machine: type[Queue]) -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         machine,
         settings=settings(
-            max_examples=int(more or 40),
+            max_examples=int(more or 25),
             stateful_step_count=50,
             deadline=None,
             derandomize=more is None,

@@ -13,19 +13,18 @@ from typing import Any
 
 import psycopg
 import pytest
-from typer.testing import CliRunner
 
 from menuwatch import bootstrap
 from menuwatch.alerts import service as operations
 from menuwatch.alerts.delivery_worker import AlertDeliverer
 from menuwatch.alerts.validate import AlertSettings
 from menuwatch.cli.demo import crawl_all, first_crawl, market
-from menuwatch.cli.main import app
 from menuwatch.core.encryption import SecretBox, new_key
 from menuwatch.core.errors import Refused
 from menuwatch.sim.expected import ExpectedState, Row
 from tests.alerts.rule_factory import rows
 from tests.alerts.webhook_receiver import receiving
+from tests.commands import run_here
 
 SECRET = "sixteen characters and more"
 
@@ -104,10 +103,9 @@ async def test_every_price_that_falls_below_is_told_once(home: Path) -> None:
 def run(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("DATABASE_URL", database_url)
     monkeypatch.setenv("MENUWATCH_HOME", str(tmp_path))
-    runner = CliRunner()
 
-    def invoke(*words: str, code: int = 0, **more: Any) -> Any:
-        found = runner.invoke(app, ["alerts", *words], **more)
+    def invoke(*words: str, code: int = 0, given: str | None = None) -> Any:
+        found = run_here(["alerts", *words], given)
         assert found.exit_code == code, (found.output, found.exception)
         return found
 
@@ -117,7 +115,7 @@ def run(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
 def test_the_command_line(run: Any) -> None:
     made = run(
         "add", "cheap", "--when", "price_below", "--amount", "24.95", "--brand", "Acme", "--digest", "08:00", "--timezone",
-        "America/Phoenix", "--webhook", "https://example.com/hidden", "--secret-file", "-", "--json", input=SECRET + "\n",
+        "America/Phoenix", "--webhook", "https://example.com/hidden", "--secret-file", "-", "--json", given=SECRET + "\n",
     )  # fmt: skip
     rule = json.loads(made.stdout)["rule"]
     assert (rule["amount"], rule["digest_at"], rule["brand"]) == (24.95, "08:00", "Acme")
@@ -212,7 +210,7 @@ def test_channels_from_before_the_key_are_sealed_on_demand(
             return conn.execute("SELECT address, secret FROM alert_channels ORDER BY id").fetchall()
 
     scope = ("--when", "out_of_stock", "--brand", "Acme")
-    run("add", "a", *scope, "--webhook", "https://example.com/hidden", "--secret-file", "-", input=SECRET)
+    run("add", "a", *scope, "--webhook", "https://example.com/hidden", "--secret-file", "-", given=SECRET)
     run("add", "b", *scope, "--notify", "ntfy://topic")
     assert stored() == [("https://example.com/hidden", SECRET), ("ntfy://topic", None)]
     found = run("seal", code=1)
@@ -232,11 +230,11 @@ def test_channels_from_before_the_key_are_sealed_on_demand(
     assert "`menuwatch alerts edit 1 --webhook …`" in str(found.exception)
     assert SECRET not in str(found.exception)
     assert stored() == sealed
-    doctor = CliRunner().invoke(app, ["doctor", "--json"])
+    doctor = run_here(["doctor", "--json"])
     (one,) = [one for one in json.loads(doctor.stdout)["findings"] if one["check"] == "alerts"]
     assert (doctor.exit_code, one["level"], "no key in SECRET_KEY decrypts" in one["detail"]) == (1, "problem", True)
     monkeypatch.setenv("SECRET_KEY", f"{new},{old}")
-    proxies = CliRunner().invoke(app, ["proxies", "seal"])
+    proxies = run_here(["proxies", "seal"])
     assert proxies.stderr == "Note: 2 alert channels not yet encrypted with this key: `menuwatch alerts seal`.\n"
     assert json.loads(run("seal", "--json").stdout) == {"sealed": 2, "channels": 2}
     assert [SecretBox([new]).decrypt(address) for address, _ in stored()] == [

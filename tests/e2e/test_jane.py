@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from menuwatch.pipeline.store_discovery import add_store
 from menuwatch.platforms.jane.adapter import Jane
 from menuwatch.queue import store as tasks
 from menuwatch.queue.model import NewTask, Role
+from tests.commands import menuwatch
 from tests.e2e.platform_crawl import MOODS, assert_history, crawl, discover, ended, query
 
 
@@ -129,10 +129,7 @@ async def test_a_store_that_is_gone_is_an_empty_menu(home: Path) -> None:
 def test_a_store_is_added_by_its_address_where_the_platform_is_configured(database_url: str, tmp_path: Path) -> None:
     def run(*args: str, **setting: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path / "home"), **setting}
-        return subprocess.run(
-            [sys.executable, "-m", "menuwatch.cli.main", "stores", *args],
-            capture_output=True, text=True, check=False, timeout=120, env=env,
-        )  # fmt: skip
+        return menuwatch("stores", *args, env=env)
 
     address = "https://www.iheartjane.com/stores/477/people-s-kush/menu"
     refused = run("add", address)

@@ -20,10 +20,9 @@ import psutil
 import psycopg
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from menuwatch.cli.main import app
 from menuwatch.core.errors import Refused
+from tests.commands import run_here
 
 MENUWATCH = [sys.executable, "-m", "menuwatch.cli.main"]
 
@@ -53,7 +52,7 @@ def workers(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> Work
     """`menuwatch workers …` in this process."""
     for variable, value in surroundings.items():
         monkeypatch.setenv(variable, value)
-    return lambda *arguments: CliRunner().invoke(app, ["workers", *arguments])
+    return lambda *arguments: run_here(["workers", *arguments])
 
 
 def run(surroundings: Surroundings, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -83,7 +82,7 @@ def rows(url: str, query: str) -> list[Any]:
         return conn.execute(query.encode()).fetchall()
 
 
-def until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "the condition did not come true in time"

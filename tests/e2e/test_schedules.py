@@ -136,9 +136,7 @@ def test_a_schedule_per_state_is_added_and_removed(database_url: str, run: Run) 
 
 def test_discovery_is_chosen_by_state(database_url: str, surroundings: dict[str, str]) -> None:
     def discovery(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*MENUWATCH, "discovery", *arguments], env=surroundings, capture_output=True, text=True, timeout=120
-        )
+        return menuwatch("discovery", *arguments, env=surroundings)
 
     assert "off" in discovery().stdout
     chosen = json.loads(discovery("az", "NV", "--json").stdout)

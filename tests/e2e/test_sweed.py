@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from menuwatch.pipeline.store_discovery import add_store
 from menuwatch.queue import store as tasks
 from menuwatch.queue.model import NewTask, Role
 from menuwatch.sim.platforms.sweed.rows import listed, shop_url
+from tests.commands import menuwatch
 from tests.e2e.platform_crawl import MOODS, assert_history, crawl, discover, ended, query
 
 
@@ -126,10 +126,7 @@ async def test_an_unknown_number_is_not_found(home: Path) -> None:
 def test_an_address_needs_the_platform_to_be_configured(database_url: str, tmp_path: Path) -> None:
     def add(*args: str, **setting: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path / "home"), **setting}
-        return subprocess.run(
-            [sys.executable, "-m", "menuwatch.cli.main", "stores", "add", *args],
-            capture_output=True, text=True, check=False, timeout=120, env=env,
-        )  # fmt: skip
+        return menuwatch("stores", "add", *args, env=env)
 
     refused = add("https://web-ui-production.sweedpos.com/s376")
     assert (refused.returncode, refused.stdout) == (2, "")

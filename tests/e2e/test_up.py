@@ -15,10 +15,9 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from typer.testing import CliRunner
 
-from menuwatch.cli.main import app
 from menuwatch.core.errors import Refused
+from tests.commands import run_here
 from tests.e2e.test_pod import at_work, rows, running, until
 
 
@@ -65,18 +64,17 @@ def test_the_addresses_and_the_first_login_come_after_the_log(surroundings: None
 
 
 def test_scaled_killed_and_followed(database_url: str, surroundings: None, tmp_path: Path) -> None:
-    cli = CliRunner()
     for number in ("2", "up", "down"):
-        nobody = cli.invoke(app, ["workers", "scale", number])
+        nobody = run_here(["workers", "scale", number])
         assert isinstance(nobody.exception, Refused)
         assert "run `menuwatch up` or `menuwatch supervisor`" in str(nobody.exception), number
     with running("up", "--workers", "2") as up:
         first = until(lambda: (found := at_work(database_url)).keys() == {"Ada", "Bruno"} and found, seconds=90)
         for wrong in ("-1", "0", "1000", "9" * 5000):
-            refused = cli.invoke(app, ["workers", "scale", wrong])
+            refused = run_here(["workers", "scale", wrong])
             assert isinstance(refused.exception, Refused)
             assert "allowed are 1 to 3" in str(refused.exception)
-        done = cli.invoke(app, ["workers", "scale", "down", "--wait", "--json"])
+        done = run_here(["workers", "scale", "down", "--wait", "--json"])
         assert done.exit_code == 0, done.exception
         assert {name: json.loads(done.stdout)[name] for name in ("current", "desired", "high", "backend")} == {
             "current": 1, "desired": 1, "high": 3, "backend": "local",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from menuwatch.queue import store as tasks
 from menuwatch.queue.model import NewTask, Role
 from menuwatch.queue.schedules import store as schedules
 from menuwatch.system import ensure_default_schedules
+from tests.commands import menuwatch
 from tests.e2e.platform_crawl import MOODS, assert_history, crawl, discover, ended, query
 
 
@@ -143,10 +143,7 @@ async def test_a_market_of_both_platforms(home: Path, mood: str) -> None:
 def test_a_store_is_added_by_its_address_where_the_platform_is_asked(database_url: str, tmp_path: Path) -> None:
     def run(*args: str, **setting: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path / "home"), **setting}
-        return subprocess.run(
-            [sys.executable, "-m", "menuwatch.cli.main", "stores", *args],
-            capture_output=True, text=True, check=False, timeout=120, env=env,
-        )  # fmt: skip
+        return menuwatch("stores", *args, env=env)
 
     def add(**setting: str) -> subprocess.CompletedProcess[str]:
         return run("add", "https://weedmaps.com/dispensaries/a-shop", **setting)

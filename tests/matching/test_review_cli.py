@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from menuwatch.cli.main import app
 from menuwatch.core.errors import InvalidFields, Refused
 from menuwatch.matching.bulk_corrections import parse_corrections
+from tests.commands import run_here
 from tests.matching.match_rows import MatchRows
 
 
@@ -23,7 +22,7 @@ def run(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
     monkeypatch.setenv("MENUWATCH_HOME", str(tmp_path))
 
     def command(*words: str) -> Result:
-        result = CliRunner().invoke(app, ["match", *words])
+        result = run_here(["match", *words])
         if result.exception is not None and not isinstance(result.exception, SystemExit | Refused):
             raise result.exception
         return result

@@ -53,15 +53,15 @@ async def make_simulated(pool: Pool, url: str, folder: Path) -> Market:
     return Market(pool, url, folder, questions_simulated.QUESTIONS, ledger)
 
 
-async def make_recorded(pool: Pool, url: str, folder: Path, data: Path) -> Market:
-    """The recorded market."""
-    await recorded.take_in(pool, data, folder / "storage")
+async def make_recorded(pool: Pool, url: str, folder: Path, data: Path, *, has_menus: bool = False) -> Market:
+    """The recorded market; `has_menus`: in a database and archive that have the menus of New Mexico."""
+    await recorded.take_in(pool, data, folder / "storage", has_menus=has_menus)
     return Market(pool, url, folder, questions_recorded.QUESTIONS, recorded.read_recording(data))
 
 
-async def ask(market: Market, way: str) -> list[Result]:
-    """Asks all questions about a market."""
+async def ask(market: Market, way: str, every: int = 1) -> list[Result]:
+    """Asks all questions about a market, or every so many."""
     if market.questions is questions_simulated.QUESTIONS:
         await operations.beat(market.pool)
     async with market.session(way) as asking:
-        return await answer_all(market.questions, asking, market.truth)
+        return await answer_all(market.questions, asking, market.truth, every)

@@ -90,15 +90,17 @@ def read_recording(folder: Path) -> Recorded:
     )
 
 
-async def take_in(pool: Pool, folder: Path, archive: Path) -> None:
-    """Puts the recording into the database: stores as discovery lists them, then the menus, matched, refreshed and checked."""
+async def take_in(pool: Pool, folder: Path, archive: Path, *, has_menus: bool = False) -> None:
+    """Puts the recording into the database: stores as discovery lists them, then the menus of New Mexico unless it has them, and one
+    more, matched, refreshed and checked."""
     lines = (folder / LISTINGS).read_bytes().splitlines()
     body = b'{"meta":{"total_listings":%d},"data":{"listings":[%b]}}' % (len(lines), b",".join(lines))
     async with pool.connection() as conn:
         for record in read_stores(body):
             await stores.promote(conn, "weedmaps", store_details(found_store(record)))
     context = replay_context(pool, archive)
-    await replay(context, None, [folder / MENUS], state="NM")
+    if not has_menus:
+        await replay(context, None, [folder / MENUS], state="NM")
     await replay(context, None, [folder / SWEED], store="gleaf", state="MD")
     await match_all(pool)
     await refresh(pool, window=timedelta(days=1))

@@ -83,48 +83,47 @@ async def _refuse_call(asking: Asking) -> None:
 
 
 @pytest.mark.slow
-async def test_resources_on_standard_input_and_output(server: Server, tmp_path: Path) -> None:
-    async with over_stdio(server.url, tmp_path) as asking:
+async def test_resources_over_both_transports(server: Server, tmp_path: Path) -> None:
+    """Of one database, as each call waits for it for ten seconds."""
+    async with (
+        open_pool(server.url) as pool,
+        endpoint(context(pool, tmp_path)) as port,
+        httpx.AsyncClient(timeout=60) as http,
+        over_stdio(server.url, tmp_path) as asking,
+    ):
         client = asking.client
+        used, unused = await bearer(pool), await bearer(pool)
+
+        async def post(token: dict[str, str]) -> httpx.Response:
+            headers = {"Accept": "application/json, text/event-stream", **token}
+            return await http.post(f"http://127.0.0.1:{port}/mcp", json=READING, headers=headers)
+
+        async def read() -> str:
+            answer = (await post(used)).json()
+            assert "result" in answer
+            text: str = answer["result"]["contents"][0]["text"]
+            return text
+
         dictionary, glossary = await _read(client, DICTIONARY), await _read(client, GLOSSARY)
         assert "menuwatch://dictionary/changes" in dictionary
+        assert await read() == dictionary
+
         await server.stop()
         uris = (DICTIONARY, f"{DICTIONARY}/changes", f"{DICTIONARY}/nothing", DICTIONARY)
-        await asyncio.gather(_refuse_call(asking), *(_refuse_read(client, uri) for uri in uris))
+        known, unknown, *_ = await asyncio.gather(
+            post(used), post(unused), _refuse_call(asking), *(_refuse_read(client, uri) for uri in uris)
+        )
+        assert known.json()["error"] == {"code": types.INTERNAL_ERROR, "message": AWAY}
+        assert (unknown.status_code, unknown.json()["detail"]) == (503, AWAY), "nothing says whether the token is valid"
         assert await _read(client, GLOSSARY) == glossary, "it needs no database"
         assert DICTIONARY in {str(one.uri) for one in (await client.list_resources()).resources}
         with pytest.raises(MCPError, match="no such resource; use one of: ") as refused:
             await _read(client, "menuwatch://nothing")
         assert refused.value.code == types.INVALID_PARAMS
+
         before = server.url
         await server.start()
         assert server.url == before
         assert await _until(lambda: _read(client, DICTIONARY)) == dictionary
+        assert await _until(read) == dictionary
         assert (await asking("search_stores"))["items"] == []
-
-
-@pytest.mark.slow
-async def test_resources_over_http(server: Server, tmp_path: Path) -> None:
-    async with open_pool(server.url) as pool:
-        used, unused = await bearer(pool), await bearer(pool)
-        async with endpoint(context(pool, tmp_path)) as port, httpx.AsyncClient(timeout=60) as http:
-
-            async def post(token: dict[str, str]) -> httpx.Response:
-                headers = {"Accept": "application/json, text/event-stream", **token}
-                return await http.post(f"http://127.0.0.1:{port}/mcp", json=READING, headers=headers)
-
-            async def read() -> str:
-                answer = (await post(used)).json()
-                assert "result" in answer
-                text: str = answer["result"]["contents"][0]["text"]
-                return text
-
-            dictionary = await read()
-            await server.stop()
-            known, unknown = await asyncio.gather(post(used), post(unused))
-            assert known.json()["error"] == {"code": types.INTERNAL_ERROR, "message": AWAY}
-            assert (unknown.status_code, unknown.json()["detail"]) == (503, AWAY), (
-                "nothing says whether the token is valid"
-            )
-            await server.start()
-            assert await _until(read) == dictionary

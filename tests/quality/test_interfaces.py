@@ -13,15 +13,14 @@ from typing import Any
 import httpx
 import pytest
 from msgspec import structs
-from typer.testing import CliRunner
 
 from menuwatch.alerts.model import Condition
-from menuwatch.cli.main import app as commands
 from menuwatch.config.settings import Settings
 from menuwatch.db.pool import Pool
 from menuwatch.ops import alert_readings
 from menuwatch.quality import check as checks
 from tests.api.shop import Shop as ShopOfApi
+from tests.commands import run_here
 from tests.dashboard.test_catalogue import words
 from tests.quality import world
 from tests.quality.proof import NORMALIZERS, history
@@ -49,7 +48,7 @@ async def _market(pool: Pool) -> World:
 
 
 async def _run(*arguments: str) -> Any:
-    return await asyncio.to_thread(lambda: CliRunner().invoke(commands, ["quality", *arguments]))
+    return await asyncio.to_thread(lambda: run_here(["quality", *arguments]))
 
 
 async def test_the_api_and_the_commands_agree(
@@ -244,7 +243,7 @@ def test_what_commands_refuse(
     database_url: str, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", database_url)
-    assert message in str(CliRunner().invoke(commands, ["quality", *arguments]).exception)
+    assert message in str(run_here(["quality", *arguments]).exception)
 
 
 async def test_a_point_of_sale_is_set_and_explains_findings(shop: ShopOfApi) -> None:

@@ -16,16 +16,16 @@ from typing import NamedTuple
 import httpx
 import pytest
 
+from menuwatch.archive.files import FileArchive
 from menuwatch.config.settings import Settings
-from menuwatch.matching.engine import match_all
-from menuwatch.pipeline.context import HandlerContext
-from menuwatch.pipeline.replay import replay
+from menuwatch.db.pool import Pool, open_pool
+from menuwatch.platforms.registry import platforms
 from menuwatch.site.app import create_site
 from menuwatch.storefront.indexer import index_all_stores
 from menuwatch.web.dependencies import AppContext
 from menuwatch.web.request_middleware import Traffic
 from menuwatch.web.routing import Apps
-from tests.recorded.replayed import recording
+from tests.recorded.new_mexico import Market
 
 ONE_PAGE = 27
 """Of the thirty, those of which every listing is on one page. The aim is 27: raise it with the matcher, never lower it."""
@@ -58,15 +58,21 @@ def products() -> list[Product]:
 
 
 @pytest.fixture
-async def site(parts: HandlerContext, recorded: Path, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
-    """The public site after every menu was replayed, matched and indexed."""
-    await replay(parts, None, [recording(recorded, "weedmaps/nm_menus_2024-05.tar.gz")], state="NM")
-    async with parts.pool.connection() as conn:
+async def filled(new_mexico: Market) -> AsyncIterator[Pool]:
+    """A pool on the market after every menu was replayed and matched."""
+    async with open_pool(new_mexico.url) as pool:
+        yield pool
+
+
+@pytest.fixture
+async def site(filled: Pool, new_mexico: Market, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """The public site of that market."""
+    async with filled.connection() as conn:
         await conn.execute("UPDATE dispensaries SET crawl_enabled = true")  # the site shows no store that is paused
-    await match_all(parts.pool)
-    assert await index_all_stores(parts.pool) == 84
+    assert await index_all_stores(filled) == 84
     settings = Settings(home=tmp_path, public_url="http://menus.example")
-    context = AppContext(pool=parts.pool, archive=parts.archive, platforms=parts.platforms, settings=settings)
+    archive = FileArchive(new_mexico.storage)
+    context = AppContext(pool=filled, archive=archive, platforms=platforms(settings), settings=settings)
     app = create_site(context, Traffic())
     transport = httpx.ASGITransport(Apps(api=app, dashboard=app, site=app, prefix=""), raise_app_exceptions=True)
     async with httpx.AsyncClient(transport=transport, base_url="http://menus.example", follow_redirects=True) as http:
@@ -87,8 +93,8 @@ def strangers(product: Product, offers: Mapping[str, Offer], page: int) -> list[
 
 
 @pytest.mark.slow
-async def test_products_of_several_stores_are_one_page(site: httpx.AsyncClient, parts: HandlerContext) -> None:
-    async with parts.pool.connection() as conn:
+async def test_products_of_several_stores_are_one_page(site: httpx.AsyncClient, filled: Pool) -> None:
+    async with filled.connection() as conn:
         offers = {row[0]: Offer(*row) for row in await (await conn.execute(_OFFERS)).fetchall()}
     whole: list[str] = []
     apart: dict[str, list[str]] = {}

@@ -9,25 +9,23 @@ import pytest
 
 from menuwatch.analytics.refresh import refresh
 from menuwatch.catalog.cold_storage import ParquetPartitions
+from menuwatch.db.pool import open_pool
 from menuwatch.exports.dataset import DATASET
-from menuwatch.matching.engine import match_all
 from menuwatch.ops import publish as publishing
-from menuwatch.pipeline.context import HandlerContext
-from menuwatch.pipeline.replay import replay
 from tests.exports.dataset_reader import HISTORY, Dataset, history_of, lake, normal
-from tests.recorded.replayed import recording
+from tests.recorded.new_mexico import Market
+from tests.recorded.replayed import replay_context
 
 
 @pytest.mark.slow
-async def test_new_mexico(parts: HandlerContext, recorded: Path, tmp_path: Path) -> None:
-    await replay(parts, None, [recording(recorded, "weedmaps/nm_menus_2024-05.tar.gz")], state="NM")
-    await match_all(parts.pool)
-    await refresh(parts.pool)
+async def test_new_mexico(new_mexico: Market, tmp_path: Path) -> None:
     root = tmp_path / "dataset"
-    async with parts.pool.connection() as conn:
+    async with open_pool(new_mexico.url) as pool, pool.connection() as conn:
+        await refresh(pool)
+        archive = replay_context(pool, new_mexico.storage).archive
         expected = {"price_history": await history_of(conn)}
         done = await publishing.publish(
-            conn, ParquetPartitions(parts.archive.storage), publishing.open_destination(str(root), None), title="New Mexico",
+            conn, ParquetPartitions(archive.storage), publishing.open_destination(str(root), None), title="New Mexico",
             licence=None, keep_versions=2, now=datetime.now(UTC),
         )  # fmt: skip
         for table in DATASET[1:]:

@@ -14,15 +14,13 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from menuwatch.matching.engine import match_all
-from menuwatch.pipeline.context import HandlerContext
-from menuwatch.pipeline.replay import replay
+from menuwatch.db.pool import open_pool
 from menuwatch.site.search_query import SearchQuery
 from menuwatch.storefront.indexer import index_all_stores
 from menuwatch.storefront.search import find_city, find_stores_named, search
 from menuwatch.storefront.search_text import cities
 from tests.recorded.matching_truth import DATA
-from tests.recorded.replayed import recording
+from tests.recorded.new_mexico import Market
 
 LEAST = 37
 LEAST_FURTHER = 98
@@ -94,17 +92,15 @@ async def _succeeds(conn: AsyncConnection[Any], typed: str, meant: str) -> tuple
 
 
 @pytest.mark.slow
-async def test_searches_find_what_they_mean(parts: HandlerContext) -> None:
-    await replay(parts, None, [recording(DATA, "weedmaps/nm_menus_2024-05.tar.gz")], state="NM")
+async def test_searches_find_what_they_mean(new_mexico: Market) -> None:
     with (DATA / "market" / "nm_weedmaps_listings.jsonl").open(encoding="utf-8") as lines:
         listings = [json.loads(line) for line in lines]
-    async with parts.pool.connection() as conn:
+    async with open_pool(new_mexico.url) as pool, pool.connection() as conn:
         await conn.execute("UPDATE dispensaries SET crawl_enabled = true")
         for one in listings:
             await conn.execute("UPDATE dispensaries SET city = %s WHERE slug = %s", [one["city"], one["slug"]])
-    await match_all(parts.pool)
-    await index_all_stores(parts.pool)
-    async with parts.pool.connection() as conn:
+        await conn.commit()
+        await index_all_stores(pool)
         judged = {typed: await _succeeds(conn, typed, meant) for typed, meant in MEANT.items()}
         for typed, rest in (("albuquerque", ""), ("gummies las cruces", "gummies"), ("Hobbs", "")):
             rests = dict(cities(typed))

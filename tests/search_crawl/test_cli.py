@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from menuwatch.cli.main import app
 from menuwatch.core.errors import Refused
 from menuwatch.db.pool import Pool
 from menuwatch.search_crawl.pages import PageArchive
+from tests.commands import run_here
 from tests.dashboard.crawl_rows import half_done
 
 Run = Callable[..., Awaitable[Result]]
@@ -27,7 +26,7 @@ def run(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> R
     monkeypatch.delenv("SERPWATCH_TOKEN", raising=False)
 
     async def invoke(*words: object, code: int = 0, given: bytes | None = None) -> Result:
-        found = await asyncio.to_thread(CliRunner().invoke, app, ["crawl", *map(str, words)], given)
+        found = await asyncio.to_thread(run_here, ["crawl", *map(str, words)], given)
         if code == 2:
             # The entry point prints it, and ends with that code.
             assert isinstance(found.exception, Refused), (found.output, found.exception)

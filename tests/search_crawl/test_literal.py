@@ -31,7 +31,7 @@ def as_json_reads(text: str) -> Any:
     return json.loads(text, parse_float=Decimal)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(json_values, st.booleans(), st.sampled_from([None, 1]))
 def test_json_is_read_as_json(value: Any, ascii_only: bool, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)

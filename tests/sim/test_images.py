@@ -31,7 +31,7 @@ from menuwatch.sim.pictures.subject import (
 from menuwatch.sim.words import BRANDS, NOUNS, STRAINS
 from tests.images.image_factory import decoded
 
-PICTURES = int(os.environ.get("PICTURES", "500"))
+PICTURES = int(os.environ.get("PICTURES", "150"))
 SUBJECTS = st.sampled_from(CATEGORIES).flatmap(
     lambda category: st.builds(
         Subject,
@@ -129,7 +129,7 @@ def test_the_bomb_is_one() -> None:
 
 
 def test_what_the_host_has() -> None:
-    """Each picture is drawn and read again, which takes 20 ms: `make proofs` looks at three times as many."""
+    """Each picture is drawn and read again, which takes 20 ms: `make proofs` looks at ten times as many."""
     kinds: Counter[str] = Counter()
     for number in range(PICTURES):
         answer = image_response(Request("GET", f"/dutchie-images/{number:032x}", {}, {}, b"", 0))
@@ -145,6 +145,8 @@ def test_what_the_host_has() -> None:
             assert "ETag" in answer.headers
             kinds[made.source_format] += 1
             kinds["called a text"] += answer.content_type == "text/plain"
-    assert min(kinds[name] for name in ("png", "jpeg", "webp")) > PICTURES / 6
+    assert min(kinds[name] for name in ("png", "jpeg", "webp")) > PICTURES / 8
     assert kinds["jpeg"] > PICTURES * 0.4
-    assert min(kinds[name] for name in ("missing", "NotAnImage", "Damaged", "TooLarge", "called a text")) > 3
+    assert min(kinds[name] for name in ("missing", "NotAnImage", "Damaged", "TooLarge", "called a text")) >= max(
+        1, PICTURES // 300
+    )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from menuwatch.platforms.fields import Table, coverage, declare, steps, values, 
 from menuwatch.platforms.weedmaps import payload as weedmaps
 from menuwatch.platforms.weedmaps.adapter import Weedmaps
 from menuwatch.platforms.weedmaps.live_payload import LiveItem
+from tests.commands import menuwatch
 from tests.e2e.recordings import page, product
 
 PLATFORMS: dict[str, Platform] = {one.name: one for one in (Dutchie(), Weedmaps(), DutchiePlus(), Dovetail())}
@@ -147,8 +146,7 @@ def test_the_command_tells_of_a_field_that_nobody_declared(tmp_path: Path) -> No
     file.write_bytes(page([product(1, newField={"deep": [1]})]))
     env = {**os.environ, "MENUWATCH_HOME": str(tmp_path / "home")}
     env.pop("DATABASE_URL", None)
-    command = [sys.executable, "-m", "menuwatch.cli.main", "coverage", str(file), "--json"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=env)
+    run = menuwatch("coverage", str(file), "--json", env=env)
     assert run.returncode == 1, run.stderr
     rows = {row["path"]: row for row in json.loads(run.stdout)}
     assert rows["data.filteredProducts.products[].newField.deep[]"]["use"] == "undeclared"

@@ -26,7 +26,7 @@ from tests.conftest import ROOT
 from tests.users_fixture import token
 
 WORKER = ROOT / "docs" / "how-to" / "worker.mjs"
-TASKS = int(os.environ.get("JS_TASKS", "300"))
+TASKS = int(os.environ.get("JS_TASKS", "200"))
 KILLS = int(os.environ.get("JS_KILLS", "1"))
 SLOTS = 5
 SILENT = 15.0
