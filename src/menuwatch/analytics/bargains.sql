@@ -54,9 +54,9 @@ CREATE TEMPORARY TABLE IF NOT EXISTS pack_sizes (key text NOT NULL, size text NO
 
 -- name: fill_packs
 INSERT INTO packs (canonical, dispensary_id, product_id, option, size_key, regular, listed_at, gone_at)
-SELECT o.canonical, o.dispensary_id, o.product_id, o.option, o.size_key, o.listed_price, o.listed_at, o.gone_at
-  FROM options o
- WHERE o.canonical IS NOT NULL AND o.listed_price > 0
+SELECT l.canonical, o.dispensary_id, o.product_id, o.option, o.size_key, o.listed_price, o.first_seen_at, o.last_seen_at
+  FROM options o JOIN listings l ON l.product_id = o.product_id AND l.canonical IS NOT NULL
+ WHERE o.listed_price > 0
  UNION ALL
 SELECT l.canonical, l.dispensary_id, l.product_id, g.option, 'o' || g.option, g.regular, l.first_seen_at, g.seen_to
   FROM gone_options g

@@ -54,19 +54,20 @@ CREATE TEMPORARY TABLE IF NOT EXISTS crawls (
   dispensary_id integer NOT NULL, crawled_at timestamptz NOT NULL, next_at timestamptz NOT NULL, observed double precision NOT NULL,
   passed double precision NOT NULL);
 
+-- name: create_options
+-- Options of products on a menu, and of those that left it in the time of the reports; a product without options has one row. Rows of the catalog
+-- are large: they are read once for this table. `is_offered`: can be bought.
+CREATE TEMPORARY TABLE IF NOT EXISTS options (
+  product_id bigint NOT NULL, dispensary_id integer NOT NULL, category text, brand_name text, first_seen_at timestamptz NOT NULL,
+  last_seen_at timestamptz, misses smallint NOT NULL, present boolean NOT NULL, stock_status text NOT NULL, is_first boolean NOT NULL,
+  is_offered boolean NOT NULL, named boolean NOT NULL, option text NOT NULL, size_key text NOT NULL, grams double precision,
+  regular double precision, effective double precision, price numeric, listed_price numeric);
+
 -- name: create_listings
--- Products on a menu, and those that left it in the time of the reports. Rows of the catalog are large: they are read once for this table and
--- once for the options.
+-- The products of these options, with what they were matched to.
 CREATE TEMPORARY TABLE IF NOT EXISTS listings (
   product_id bigint NOT NULL, dispensary_id integer NOT NULL, canonical bigint, brand_id integer, brand text, category text,
   first_seen_at timestamptz NOT NULL, last_seen_at timestamptz, misses smallint NOT NULL, present boolean NOT NULL, stock_status text NOT NULL);
-
--- name: create_options
--- Options of these products. `is_offered`: can be bought.
-CREATE TEMPORARY TABLE IF NOT EXISTS options (
-  product_id bigint NOT NULL, dispensary_id integer NOT NULL, category text, canonical bigint, option text NOT NULL, size_key text NOT NULL,
-  is_offered boolean NOT NULL, named boolean NOT NULL, grams double precision, regular double precision, effective double precision,
-  price numeric, listed_price numeric, listed_at timestamptz NOT NULL, gone_at timestamptz);
 
 -- name: create_carried
 -- How much each store has of each brand in each category. A brand has an id, or else the name that the menu writes.
@@ -156,35 +157,35 @@ SELECT %(run)s::bigint, d.id, d.platform, d.name, d.state, d.crawl_enabled, d.cr
     SELECT n.succeeded + n.failed + n.quarantined AS ended,
            greatest(0, n.wanted - n.succeeded - n.failed - n.quarantined - n.undecided) AS never_begun) e;
 
--- name: fill_listings
-INSERT INTO listings (product_id, dispensary_id, canonical, brand_id, brand, category, first_seen_at, last_seen_at, misses, present, stock_status)
-SELECT p.id, p.dispensary_id, i.canonical_product_id, i.brand_id, coalesce(b.name, p.brand_name), p.category_canon, p.first_seen_at,
-       p.last_seen_at, p.consecutive_misses, p.present, p.stock_status
-  FROM catalog_products p
-  LEFT JOIN product_identities i ON i.product_id = p.id
-  LEFT JOIN brands b ON b.id = i.brand_id
- WHERE p.last_seen_at IS NULL OR p.last_seen_at >= least(%(days)s::timestamptz, %(until)s::timestamptz - interval '90 days');
-
 -- name: fill_options
 -- What can be bought: of products that were in their store's last crawl and are not out of stock, the options that are not. The regular
--- price is that of the menu which the effective one is of: the recreational, where the option has a price there. Joined after the options were
--- read (OFFSET 0): a join that does not fit in memory would write whole menus to disk.
-INSERT INTO options (product_id, dispensary_id, category, canonical, option, size_key, is_offered, named, grams, regular, effective, price, listed_price,
-       listed_at, gone_at)
-SELECT l.product_id, l.dispensary_id, l.category, l.canonical, o.option, o.size_key,
-       l.last_seen_at IS NULL AND l.stock_status <> 'oos' AND o.stock_status IS DISTINCT FROM 'oos', o.named, o.grams, o.regular, o.effective, o.price,
-       o.listed_price, l.first_seen_at, l.last_seen_at
-  FROM (SELECT p.id, coalesce(jsonb_array_length(p.specials) > 0, false) AS named, coalesce(v.option, '') AS option, v.stock_status,
-               size_key(v.weight_g, v.content_mg, v.pieces, v.option) AS size_key, nullif(v.weight_g, 0) AS grams,
-               nullif(CASE WHEN v.price_rec IS NULL AND v.special_rec IS NULL THEN v.price_med ELSE v.price_rec END, 0)::double precision AS regular,
-               nullif(coalesce(v.special_rec, v.price_rec, v.special_med, v.price_med), 0)::double precision AS effective,
-               effective_price(v.price_rec, v.special_rec, v.price_med, v.special_med) AS price, coalesce(v.price_rec, v.price_med) AS listed_price
-          FROM catalog_products p
-         CROSS JOIN LATERAL jsonb_to_recordset(p.variants) v(stock_status text, weight_g double precision, price_rec numeric, special_rec numeric,
-               price_med numeric, special_med numeric, content_mg numeric, pieces integer, option text)
-         WHERE p.last_seen_at IS NULL OR (p.consecutive_misses = 3 AND p.last_seen_at > %(until)s::timestamptz - interval '90 days')
-        OFFSET 0) o
-  JOIN listings l ON l.product_id = o.id;
+-- price is that of the menu which the effective one is of: the recreational, where the option has a price there.
+INSERT INTO options (product_id, dispensary_id, category, brand_name, first_seen_at, last_seen_at, misses, present, stock_status, is_first, is_offered, named,
+       option, size_key, grams, regular, effective, price, listed_price)
+SELECT p.id, p.dispensary_id, p.category_canon, p.brand_name, p.first_seen_at, p.last_seen_at, p.consecutive_misses, p.present, p.stock_status,
+       coalesce(v.n, 1) = 1, v.n IS NOT NULL AND p.last_seen_at IS NULL AND p.stock_status <> 'oos' AND v.stock_status IS DISTINCT FROM 'oos',
+       coalesce(jsonb_array_length(p.specials) > 0, false), coalesce(v.option, ''), size_key(v.weight_g, v.content_mg, v.pieces, v.option),
+       nullif(v.weight_g, 0),
+       nullif(CASE WHEN v.price_rec IS NULL AND v.special_rec IS NULL THEN v.price_med ELSE v.price_rec END, 0)::double precision,
+       nullif(coalesce(v.special_rec, v.price_rec, v.special_med, v.price_med), 0)::double precision,
+       effective_price(v.price_rec, v.special_rec, v.price_med, v.special_med), coalesce(v.price_rec, v.price_med)
+  FROM catalog_products p
+  LEFT JOIN LATERAL ROWS FROM (
+         jsonb_to_recordset(CASE WHEN p.last_seen_at IS NULL OR (p.consecutive_misses = 3 AND p.last_seen_at > %(until)s::timestamptz - interval '90 days')
+                                 THEN p.variants ELSE '[]' END)
+           AS (stock_status text, weight_g double precision, price_rec numeric, special_rec numeric, price_med numeric, special_med numeric,
+               content_mg numeric, pieces integer, option text)) WITH ORDINALITY
+       v(stock_status, weight_g, price_rec, special_rec, price_med, special_med, content_mg, pieces, option, n) ON true
+ WHERE p.last_seen_at IS NULL OR p.last_seen_at >= least(%(days)s::timestamptz, %(until)s - interval '90 days');
+
+-- name: fill_listings
+INSERT INTO listings (product_id, dispensary_id, canonical, brand_id, brand, category, first_seen_at, last_seen_at, misses, present, stock_status)
+SELECT o.product_id, o.dispensary_id, i.canonical_product_id, i.brand_id, coalesce(b.name, o.brand_name), o.category, o.first_seen_at, o.last_seen_at,
+       o.misses, o.present, o.stock_status
+  FROM options o
+  LEFT JOIN product_identities i ON i.product_id = o.product_id
+  LEFT JOIN brands b ON b.id = i.brand_id
+ WHERE o.is_first;
 
 -- piece: is_plausible
 u.per_gram IS NULL OR o.effective / o.grams BETWEEN u.per_gram / %(factor)s::double precision AND u.per_gram * %(factor)s
