@@ -7,14 +7,12 @@ INSERT INTO analytics_special_stats (run_id, place, product_id, size, dispensary
 SELECT %(run)s::bigint,
        row_number() OVER (ORDER BY array_position('{never_asked,doubtful,genuine,unknown}'::text[], k.verdict), k.score NULLS LAST,
                                    1 - k.price / k.regular DESC, k.product_id, k.size),
-       k.product_id, k.size, k.dispensary_id, s.state, p.category_canon, i.brand_id, coalesce(b.name, p.brand_name), k.price, k.regular, k.verdict,
+       k.product_id, k.size, k.dispensary_id, s.state, l.category, l.brand_id, l.brand, k.price, k.regular, k.verdict,
        k.score, k.usual, k.observed_days, k.began_at, k.observed_from, k.regular_until, c.checked_at
   FROM special_checks k
   JOIN special_check_stores c ON c.dispensary_id = k.dispensary_id
   JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = k.dispensary_id
-  JOIN catalog_products p ON p.id = k.product_id AND p.last_seen_at IS NULL AND p.stock_status <> 'oos'
-  LEFT JOIN product_identities i ON i.product_id = k.product_id
-  LEFT JOIN brands b ON b.id = i.brand_id;
+  JOIN listings l ON l.product_id = k.product_id AND l.last_seen_at IS NULL AND l.stock_status <> 'oos';
 
 -- name: fill_special_groups
 -- By the share of specials whose regular price was never asked, of those of which that is known. Spellings of a brand that differ in case alone are
@@ -56,20 +54,14 @@ CREATE TEMPORARY TABLE IF NOT EXISTS pack_sizes (key text NOT NULL, size text NO
 
 -- name: fill_packs
 INSERT INTO packs (canonical, dispensary_id, product_id, option, size_key, regular, listed_at, gone_at)
-SELECT i.canonical_product_id, p.dispensary_id, p.id, coalesce(v.option, ''), size_key(v.weight_g, v.content_mg, v.pieces, v.option),
-       coalesce(v.price_rec, v.price_med), p.first_seen_at, p.last_seen_at
-  FROM catalog_products p
-  JOIN product_identities i ON i.product_id = p.id AND i.canonical_product_id IS NOT NULL
- CROSS JOIN LATERAL jsonb_to_recordset(p.variants) v(option text, weight_g double precision, content_mg numeric, pieces integer, price_rec numeric,
-       price_med numeric)
- WHERE (p.last_seen_at IS NULL OR (p.consecutive_misses = 3 AND p.last_seen_at > %(until)s::timestamptz - interval '90 days'))
-   AND coalesce(v.price_rec, v.price_med) > 0
+SELECT l.canonical, o.dispensary_id, o.product_id, o.option, o.size_key, o.listed_price, o.first_seen_at, o.last_seen_at
+  FROM options o JOIN listings l ON l.product_id = o.product_id AND l.canonical IS NOT NULL
+ WHERE o.listed_price > 0
  UNION ALL
-SELECT i.canonical_product_id, p.dispensary_id, p.id, g.option, 'o' || g.option, g.regular, p.first_seen_at, g.seen_to
+SELECT l.canonical, l.dispensary_id, l.product_id, g.option, 'o' || g.option, g.regular, l.first_seen_at, g.seen_to
   FROM gone_options g
-  JOIN catalog_products p ON p.id = g.product_id AND p.last_seen_at IS NULL
-  JOIN product_identities i ON i.product_id = p.id AND i.canonical_product_id IS NOT NULL
- WHERE g.regular > 0 AND NOT jsonb_path_exists(p.variants, '$[*] ? (@.option == $o)', jsonb_build_object('o', g.option));
+  JOIN listings l ON l.product_id = g.product_id AND l.last_seen_at IS NULL AND l.canonical IS NOT NULL
+ WHERE g.regular > 0 AND NOT EXISTS (SELECT FROM options o WHERE o.product_id = g.product_id AND o.option = g.option);
 
 -- name: pack_size_keys
 SELECT DISTINCT size_key FROM packs;
@@ -83,11 +75,11 @@ SELECT * FROM unnest(%(keys)s::text[], %(sizes)s::text[], %(units)s::text[], %(a
 INSERT INTO gone_options (product_id, option, regular, seen_to)
 SELECT DISTINCT ON (h.product_id, o.v ->> 0) h.product_id, o.v ->> 0, coalesce((o.v ->> 1)::numeric, (o.v ->> 3)::numeric), h.seen_to
   FROM product_history h
-  JOIN catalog_products p ON p.id = h.product_id AND p.last_seen_at IS NULL
+  JOIN listings l ON l.product_id = h.product_id AND l.last_seen_at IS NULL
  CROSS JOIN LATERAL json_array_elements(h.prices) o(v)
  WHERE h.ended_at > coalesce((SELECT max(r.window_to) FROM analytics_runs r WHERE r.status = 'done'), %(until)s::timestamptz - interval '90 days')
    AND h.ended_at <= %(until)s AND h.present AND o.v ->> 0 <> ''
-   AND NOT jsonb_path_exists(p.variants, '$[*] ? (@.option == $o)', jsonb_build_object('o', o.v ->> 0))
+   AND NOT EXISTS (SELECT FROM options x WHERE x.product_id = h.product_id AND x.option = o.v ->> 0)
  ORDER BY h.product_id, o.v ->> 0, h.seen_to DESC
     ON CONFLICT (product_id, option) DO UPDATE SET regular = excluded.regular, seen_to = excluded.seen_to;
 
@@ -170,9 +162,9 @@ WITH fresh AS (
   SELECT dispensary_id, coalesce(state, 'unknown') AS state FROM analytics_store_stats
    WHERE run_id = %(run)s::bigint AND NOT is_stale
 ), listed AS (
-  SELECT s.state, coalesce(p.category_canon, 'unknown') AS category, p.dispensary_id, count(*) AS products,
+  SELECT s.state, coalesce(p.category, 'unknown') AS category, p.dispensary_id, count(*) AS products,
          count(*) FILTER (WHERE p.stock_status = 'in_stock') AS in_stock, count(*) FILTER (WHERE p.stock_status = 'oos') AS out_of_stock
-    FROM catalog_products p JOIN fresh s ON s.dispensary_id = p.dispensary_id
+    FROM listings p JOIN fresh s ON s.dispensary_id = p.dispensary_id
    WHERE p.last_seen_at IS NULL GROUP BY 1, 2, 3
 ), l AS (
   SELECT CASE grouping(state) WHEN 1 THEN 'all' ELSE state END AS state, CASE grouping(category) WHEN 1 THEN 'all' ELSE category END AS category,
@@ -180,8 +172,8 @@ WITH fresh AS (
     FROM listed GROUP BY CUBE (state, category)
 ), depths AS (
   SELECT s.state, coalesce(o.category, 'unknown') AS category, o.product_id, max(1 - o.effective / o.regular) FILTER (WHERE o.effective < o.regular) AS depth
-    FROM offers o JOIN fresh s ON s.dispensary_id = o.dispensary_id
-   WHERE o.regular > 0 AND o.effective > 0 GROUP BY 1, 2, 3
+    FROM options o JOIN fresh s ON s.dispensary_id = o.dispensary_id
+   WHERE o.is_offered AND o.regular > 0 AND o.effective > 0 GROUP BY 1, 2, 3
 ), d AS (
   SELECT CASE grouping(state) WHEN 1 THEN 'all' ELSE state END AS state, CASE grouping(category) WHEN 1 THEN 'all' ELSE category END AS category,
          count(*) AS priced, count(depth) AS on_special, percentile_cont(0.5) WITHIN GROUP (ORDER BY depth) AS depth_median, avg(depth) AS depth_mean

@@ -37,12 +37,11 @@ SELECT s.dispensary_id, coalesce(k.location_id, -s.dispensary_id), coalesce(l.st
 
 -- name: fill_carriers
 INSERT INTO carriers (canonical, place, state, in_stock)
-SELECT DISTINCT ON (i.canonical_product_id, w.place) i.canonical_product_id, w.place, w.state, p.is_in_stock IS NOT FALSE
-  FROM catalog_products p
-  JOIN product_identities i ON i.product_id = p.id AND i.canonical_product_id IS NOT NULL
-  JOIN places w ON w.dispensary_id = p.dispensary_id
- WHERE p.last_seen_at IS NULL
- ORDER BY i.canonical_product_id, w.place, w.last_crawled_at DESC, p.dispensary_id, p.is_in_stock IS NOT FALSE DESC;
+SELECT DISTINCT ON (l.canonical, w.place) l.canonical, w.place, w.state, l.stock_status <> 'oos'
+  FROM listings l
+  JOIN places w ON w.dispensary_id = l.dispensary_id
+ WHERE l.last_seen_at IS NULL AND l.canonical IS NOT NULL
+ ORDER BY l.canonical, w.place, w.last_crawled_at DESC, l.dispensary_id, l.stock_status <> 'oos' DESC;
 
 -- name: fill_sellers
 INSERT INTO sellers (place, state, category)
@@ -50,20 +49,21 @@ SELECT DISTINCT w.place, w.state, c.category
   FROM carried c JOIN places w ON w.dispensary_id = c.dispensary_id;
 
 -- name: size_keys
--- Options that are priced, by what decides their size.
-SELECT DISTINCT size_key FROM offers WHERE canonical IS NOT NULL;
+-- Options on offer, by what decides their size.
+SELECT DISTINCT size_key FROM options WHERE is_offered;
 
 -- name: fill_sizes
 INSERT INTO sizes (key, size) SELECT * FROM unnest(%(keys)s::text[], %(sizes)s::text[]);
 
 -- name: fill_priced
 WITH p AS (
-  SELECT DISTINCT ON (o.canonical, z.size, w.place) o.canonical, z.size, w.place, w.dispensary_id, w.state, w.currency, w.is_stale, o.price
-    FROM offers o
+  SELECT DISTINCT ON (l.canonical, z.size, w.place) l.canonical, z.size, w.place, w.dispensary_id, w.state, w.currency, w.is_stale, o.price
+    FROM options o
     JOIN sizes z ON z.key = o.size_key
+    JOIN listings l ON l.product_id = o.product_id AND l.canonical IS NOT NULL
     JOIN places w ON w.dispensary_id = o.dispensary_id
-   WHERE o.canonical IS NOT NULL AND o.price > 0
-   ORDER BY o.canonical, z.size, w.place, w.last_crawled_at DESC, o.dispensary_id, o.price
+   WHERE o.is_offered AND o.price > 0
+   ORDER BY l.canonical, z.size, w.place, w.last_crawled_at DESC, o.dispensary_id, o.price
 ), m AS (
   SELECT canonical, size, currency, percentile_cont(0.5) WITHIN GROUP (ORDER BY price::double precision) AS median
     FROM p WHERE NOT is_stale GROUP BY canonical, size, currency HAVING count(*) >= 3

@@ -63,10 +63,10 @@ USUAL_DAYS = 90
 LONGEST_DAYS = 1100
 """Days that are shown by default, and at most."""
 
-_TEMPORARY = ("index_crawls", "index_prices", "index_sums")
+_TEMPORARY = ("index_crawls", "index_listings", "index_prices", "index_sums")
 _STEPS = (
-    ("fill_index_crawls", "index_crawls"), ("fill_index_prices", "index_prices"), ("fill_index_sums", "index_sums"),
-    ("drop_outliers", None),
+    ("fill_index_crawls", "index_crawls"), ("fill_index_listings", "index_listings"), ("fill_index_prices", "index_prices"),
+    ("fill_index_sums", "index_sums"), ("drop_outliers", None),
     ("insert_day", None), ("age_items", None), ("update_items", None), ("insert_items", None), ("put_stores", None),
     ("expire_items", None),
 )  # fmt: skip

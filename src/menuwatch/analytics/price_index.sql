@@ -6,6 +6,13 @@
 CREATE TEMPORARY TABLE IF NOT EXISTS index_crawls (
   dispensary_id integer PRIMARY KEY, since timestamptz NOT NULL, crawled_at timestamptz NOT NULL);
 
+-- name: create_index_listings
+-- All products with their store and category: one row, or one for each option that can be bought, if the store has a new crawl. Rows of the
+-- catalog are large: they are read once a day for this table.
+CREATE TEMPORARY TABLE IF NOT EXISTS index_listings (
+  product_id bigint NOT NULL, dispensary_id integer NOT NULL, category text NOT NULL, state_from timestamptz NOT NULL, state_seen_to timestamptz,
+  option text NOT NULL, price double precision, is_offered boolean NOT NULL, is_first boolean NOT NULL);
+
 -- name: create_index_prices
 -- The last price of each item that these crawls saw in stock.
 CREATE TEMPORARY TABLE IF NOT EXISTS index_prices (
@@ -18,7 +25,7 @@ CREATE TEMPORARY TABLE IF NOT EXISTS index_sums (
   carried bigint NOT NULL, entered bigint NOT NULL, expired bigint NOT NULL, outliers bigint NOT NULL);
 
 -- name: empty_index
-TRUNCATE pg_temp.index_crawls, pg_temp.index_prices, pg_temp.index_sums;
+TRUNCATE pg_temp.index_crawls, pg_temp.index_listings, pg_temp.index_prices, pg_temp.index_sums;
 
 -- name: next_day
 -- The first day that is not computed and whose history is still in the database: months that were packed have no partition. No row before
@@ -44,6 +51,17 @@ SELECT c.dispensary_id, coalesce(s.crawled_at, %(start)s::timestamptz - interval
   LEFT JOIN price_index_stores s ON s.dispensary_id = c.dispensary_id
  WHERE c.crawled_at > coalesce(s.crawled_at, %(start)s::timestamptz - interval '1 microsecond');
 
+-- name: fill_index_listings
+INSERT INTO index_listings (product_id, dispensary_id, category, state_from, state_seen_to, option, price, is_offered, is_first)
+SELECT p.id, p.dispensary_id, coalesce(p.category_canon, 'unknown'), p.state_from, p.state_seen_to, coalesce(v.option, ''),
+       effective_price(v.price_rec, v.special_rec, v.price_med, v.special_med)::float8, v.stock_status IS DISTINCT FROM 'oos', coalesce(v.n, 1) = 1
+  FROM catalog_products p
+  LEFT JOIN LATERAL ROWS FROM (
+         jsonb_to_recordset(CASE WHEN p.present AND p.stock_status <> 'oos' AND p.dispensary_id IN (SELECT dispensary_id FROM index_crawls)
+                                 THEN p.variants ELSE '[]' END)
+           AS (option text, stock_status text, price_rec numeric, special_rec numeric, price_med numeric, special_med numeric)) WITH ORDINALITY
+       v(option, stock_status, price_rec, special_rec, price_med, special_med, n) ON true;
+
 -- name: fill_index_prices
 -- Of states that these crawls saw, on the menu and not out of stock, the last one with a price; the lower one where a menu has an option
 -- twice.
@@ -58,21 +76,17 @@ SELECT DISTINCT ON (s.product_id, s.option) s.product_id, s.option, s.price
      WHERE h.ended_at > (SELECT min(since) FROM index_crawls) AND h.seen_to > c.since AND h.seen_from <= c.crawled_at
        AND h.present AND h.stock_status <> 'oos' AND h.stock::jsonb -> (o.n - 1)::integer ->> 1 IS DISTINCT FROM 'oos'
      UNION ALL
-    SELECT p.id, p.state_from, coalesce(v.option, ''),
-           effective_price(v.price_rec, v.special_rec, v.price_med, v.special_med)::float8
+    SELECT p.product_id, p.state_from, p.option, p.price
       FROM index_crawls c
-      JOIN catalog_products p ON p.dispensary_id = c.dispensary_id
-     CROSS JOIN LATERAL jsonb_to_recordset(p.variants) v(option text, stock_status text, price_rec numeric, special_rec numeric,
-           price_med numeric, special_med numeric)
-     WHERE p.state_from <= c.crawled_at AND (p.state_seen_to IS NULL OR p.state_seen_to > c.since)
-       AND p.present AND p.stock_status <> 'oos' AND v.stock_status IS DISTINCT FROM 'oos') s
+      JOIN index_listings p ON p.dispensary_id = c.dispensary_id
+     WHERE p.state_from <= c.crawled_at AND (p.state_seen_to IS NULL OR p.state_seen_to > c.since) AND p.is_offered) s
  WHERE s.price > 0
  ORDER BY s.product_id, s.option, s.seen_from DESC, s.price;
 
 -- piece: known_prices
 SELECT i.product_id, i.option, i.price, coalesce(i.day, s.day) AS day, p.dispensary_id
       FROM price_index_items i
-      JOIN catalog_products p ON p.id = i.product_id
+      JOIN index_listings p ON p.product_id = i.product_id AND p.is_first
       LEFT JOIN price_index_stores s ON s.dispensary_id = p.dispensary_id
 
 -- piece: is_kept
@@ -94,11 +108,11 @@ WITH known AS (
     FROM known k FULL JOIN index_prices n ON n.product_id = k.product_id AND n.option = k.option
 )
 INSERT INTO index_sums (dispensary_id, category, former_day, matched, change, carried, entered, expired, outliers)
-SELECT p.dispensary_id, coalesce(p.category_canon, 'unknown'), CASE x.kind WHEN 'matched' THEN x.day END,
+SELECT p.dispensary_id, p.category, CASE x.kind WHEN 'matched' THEN x.day END,
        count(*) FILTER (WHERE x.kind = 'matched'), coalesce(sum(ln(x.relative)) FILTER (WHERE x.kind = 'matched'), 0),
        count(*) FILTER (WHERE x.kind IN ('carried', 'outlier')), count(*) FILTER (WHERE x.kind = 'entered'),
        count(*) FILTER (WHERE x.kind = 'expired'), count(*) FILTER (WHERE x.kind = 'outlier')
-  FROM x JOIN catalog_products p ON p.id = x.product_id
+  FROM x JOIN index_listings p ON p.product_id = x.product_id AND p.is_first
  GROUP BY 1, 2, 3;
 
 -- name: drop_outliers
@@ -166,8 +180,8 @@ SELECT l.state, l.category, %(day)s, l.stores, l.known_stores, l.matched, l.carr
 UPDATE price_index_items i SET day = s.day
   FROM index_crawls c
   JOIN price_index_stores s ON s.dispensary_id = c.dispensary_id
-  JOIN catalog_products p ON p.dispensary_id = c.dispensary_id
- WHERE i.product_id = p.id AND i.day IS NULL
+  JOIN index_listings p ON p.dispensary_id = c.dispensary_id AND p.is_first
+ WHERE i.product_id = p.product_id AND i.day IS NULL
    AND NOT EXISTS (SELECT FROM index_prices n WHERE n.product_id = i.product_id AND n.option = i.option);
 
 -- name: update_items
@@ -188,8 +202,8 @@ ON CONFLICT (dispensary_id) DO UPDATE SET day = excluded.day, crawled_at = exclu
 -- name: expire_items
 -- Prices that are too old for the next day stay for one more, which counts them as expired. Items of removed products go at once.
 DELETE FROM price_index_items i
- WHERE NOT EXISTS (SELECT FROM catalog_products p LEFT JOIN price_index_stores s ON s.dispensary_id = p.dispensary_id
-                    WHERE p.id = i.product_id AND coalesce(i.day, s.day) >= %(day)s::date - %(keep)s::integer);
+ WHERE NOT EXISTS (SELECT FROM index_listings p LEFT JOIN price_index_stores s ON s.dispensary_id = p.dispensary_id
+                    WHERE p.product_id = i.product_id AND coalesce(i.day, s.day) >= %(day)s::date - %(keep)s::integer);
 
 -- name: index_days
 -- Every computed day of a span, with zeros where the state and category had no items.

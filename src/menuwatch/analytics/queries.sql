@@ -54,11 +54,20 @@ CREATE TEMPORARY TABLE IF NOT EXISTS crawls (
   dispensary_id integer NOT NULL, crawled_at timestamptz NOT NULL, next_at timestamptz NOT NULL, observed double precision NOT NULL,
   passed double precision NOT NULL);
 
--- name: create_offers
--- Options that are on offer.
-CREATE TEMPORARY TABLE IF NOT EXISTS offers (
-  product_id bigint NOT NULL, dispensary_id integer NOT NULL, category text, named boolean NOT NULL, grams double precision,
-  regular double precision, effective double precision, canonical bigint, size_key text NOT NULL, price numeric);
+-- name: create_options
+-- Options of products on a menu, and of those that left it in the time of the reports; a product without options has one row. Rows of the catalog
+-- are large: they are read once for this table. `is_offered`: can be bought.
+CREATE TEMPORARY TABLE IF NOT EXISTS options (
+  product_id bigint NOT NULL, dispensary_id integer NOT NULL, category text, brand_name text, first_seen_at timestamptz NOT NULL,
+  last_seen_at timestamptz, misses smallint NOT NULL, present boolean NOT NULL, stock_status text NOT NULL, is_first boolean NOT NULL,
+  is_offered boolean NOT NULL, named boolean NOT NULL, option text NOT NULL, size_key text NOT NULL, grams double precision,
+  regular double precision, effective double precision, price numeric, listed_price numeric);
+
+-- name: create_listings
+-- The products of these options, with what they were matched to.
+CREATE TEMPORARY TABLE IF NOT EXISTS listings (
+  product_id bigint NOT NULL, dispensary_id integer NOT NULL, canonical bigint, brand_id integer, brand text, category text,
+  first_seen_at timestamptz NOT NULL, last_seen_at timestamptz, misses smallint NOT NULL, present boolean NOT NULL, stock_status text NOT NULL);
 
 -- name: create_carried
 -- How much each store has of each brand in each category. A brand has an id, or else the name that the menu writes.
@@ -148,20 +157,35 @@ SELECT %(run)s::bigint, d.id, d.platform, d.name, d.state, d.crawl_enabled, d.cr
     SELECT n.succeeded + n.failed + n.quarantined AS ended,
            greatest(0, n.wanted - n.succeeded - n.failed - n.quarantined - n.undecided) AS never_begun) e;
 
--- name: fill_offers
+-- name: fill_options
 -- What can be bought: of products that were in their store's last crawl and are not out of stock, the options that are not. The regular
 -- price is that of the menu which the effective one is of: the recreational, where the option has a price there.
-INSERT INTO offers (product_id, dispensary_id, category, named, grams, regular, effective, canonical, size_key, price)
-SELECT p.id, p.dispensary_id, p.category_canon, coalesce(jsonb_array_length(p.specials) > 0, false), nullif(v.weight_g, 0),
-       nullif(CASE WHEN v.price_rec IS NULL AND v.special_rec IS NULL THEN v.price_med ELSE v.price_rec END, 0),
-       nullif(coalesce(v.special_rec, v.price_rec, v.special_med, v.price_med), 0), i.canonical_product_id,
-       size_key(v.weight_g, v.content_mg, v.pieces, v.option),
-       effective_price(v.price_rec::numeric, v.special_rec::numeric, v.price_med::numeric, v.special_med::numeric)
+INSERT INTO options (product_id, dispensary_id, category, brand_name, first_seen_at, last_seen_at, misses, present, stock_status, is_first, is_offered, named,
+       option, size_key, grams, regular, effective, price, listed_price)
+SELECT p.id, p.dispensary_id, p.category_canon, p.brand_name, p.first_seen_at, p.last_seen_at, p.consecutive_misses, p.present, p.stock_status,
+       coalesce(v.n, 1) = 1, v.n IS NOT NULL AND p.last_seen_at IS NULL AND p.stock_status <> 'oos' AND v.stock_status IS DISTINCT FROM 'oos',
+       coalesce(jsonb_array_length(p.specials) > 0, false), coalesce(v.option, ''), size_key(v.weight_g, v.content_mg, v.pieces, v.option),
+       nullif(v.weight_g, 0),
+       nullif(CASE WHEN v.price_rec IS NULL AND v.special_rec IS NULL THEN v.price_med ELSE v.price_rec END, 0)::double precision,
+       nullif(coalesce(v.special_rec, v.price_rec, v.special_med, v.price_med), 0)::double precision,
+       effective_price(v.price_rec, v.special_rec, v.price_med, v.special_med), coalesce(v.price_rec, v.price_med)
   FROM catalog_products p
-  LEFT JOIN product_identities i ON i.product_id = p.id
- CROSS JOIN LATERAL jsonb_to_recordset(p.variants) v(stock_status text, weight_g double precision, price_rec double precision,
-       special_rec double precision, price_med double precision, special_med double precision, content_mg numeric, pieces integer, option text)
- WHERE p.last_seen_at IS NULL AND p.stock_status <> 'oos' AND v.stock_status IS DISTINCT FROM 'oos';
+  LEFT JOIN LATERAL ROWS FROM (
+         jsonb_to_recordset(CASE WHEN p.last_seen_at IS NULL OR (p.consecutive_misses = 3 AND p.last_seen_at > %(until)s::timestamptz - interval '90 days')
+                                 THEN p.variants ELSE '[]' END)
+           AS (stock_status text, weight_g double precision, price_rec numeric, special_rec numeric, price_med numeric, special_med numeric,
+               content_mg numeric, pieces integer, option text)) WITH ORDINALITY
+       v(stock_status, weight_g, price_rec, special_rec, price_med, special_med, content_mg, pieces, option, n) ON true
+ WHERE p.last_seen_at IS NULL OR p.last_seen_at >= least(%(days)s::timestamptz, %(until)s - interval '90 days');
+
+-- name: fill_listings
+INSERT INTO listings (product_id, dispensary_id, canonical, brand_id, brand, category, first_seen_at, last_seen_at, misses, present, stock_status)
+SELECT o.product_id, o.dispensary_id, i.canonical_product_id, i.brand_id, coalesce(b.name, o.brand_name), o.category, o.first_seen_at, o.last_seen_at,
+       o.misses, o.present, o.stock_status
+  FROM options o
+  LEFT JOIN product_identities i ON i.product_id = o.product_id
+  LEFT JOIN brands b ON b.id = i.brand_id
+ WHERE o.is_first;
 
 -- piece: is_plausible
 u.per_gram IS NULL OR o.effective / o.grams BETWEEN u.per_gram / %(factor)s::double precision AND u.per_gram * %(factor)s
@@ -170,8 +194,8 @@ u.per_gram IS NULL OR o.effective / o.grams BETWEEN u.per_gram / %(factor)s::dou
 -- All states together are one group by currency. `u` is what a gram usually costs: the median of the category and currency in all states.
 WITH u AS (
   SELECT currency_of(s.state) AS currency, o.category, percentile_cont(0.5) WITHIN GROUP (ORDER BY o.effective / o.grams) AS per_gram
-    FROM offers o JOIN analytics_store_stats s ON s.run_id = %(run)s::bigint AND s.dispensary_id = o.dispensary_id
-   WHERE o.grams > 0 AND o.effective > 0 AND o.category = ANY (%(weighed)s::text[])
+    FROM options o JOIN analytics_store_stats s ON s.run_id = %(run)s::bigint AND s.dispensary_id = o.dispensary_id
+   WHERE o.is_offered AND o.grams > 0 AND o.effective > 0 AND o.category = ANY (%(weighed)s::text[])
    GROUP BY 1, 2 HAVING count(*) >= %(least)s::bigint
 ), g AS (
   SELECT o.dispensary_id, s.state, currency_of(s.state) AS currency, o.category,
@@ -180,9 +204,9 @@ WITH u AS (
          count(*) FILTER (WHERE o.grams IS NULL) AS without_weight,
          count(*) FILTER (WHERE o.grams > 0 AND o.effective IS NULL) AS without_price,
          count(*) FILTER (WHERE o.grams > 0 AND o.effective > 0 AND NOT ({is_plausible})) AS implausible
-    FROM offers o JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = o.dispensary_id
+    FROM options o JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = o.dispensary_id
     LEFT JOIN u ON u.currency = currency_of(s.state) AND u.category = o.category
-   GROUP BY o.dispensary_id, s.state, o.category
+   WHERE o.is_offered GROUP BY o.dispensary_id, s.state, o.category
 ), c AS (
   SELECT grouping(g.state) = 1 AS all_states, g.state, g.currency, g.category, sum(g.products) AS products, sum(g.options) AS options,
          sum(g.without_weight) AS without_weight, sum(g.without_price) AS without_price,
@@ -200,9 +224,9 @@ WITH u AS (
          avg(o.regular / o.grams) AS regular_mean, count(o.effective) AS effective_n,
          percentile_cont('{0.1,0.5,0.9}'::double precision[]) WITHIN GROUP (ORDER BY o.effective / o.grams) AS effective,
          avg(o.effective / o.grams) AS effective_mean
-    FROM offers o JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = o.dispensary_id
+    FROM options o JOIN analytics_store_stats s ON s.run_id = %(run)s AND s.dispensary_id = o.dispensary_id
     LEFT JOIN u ON u.currency = currency_of(s.state) AND u.category = o.category
-   WHERE o.grams > 0 AND o.effective > 0 AND ({is_plausible})
+   WHERE o.is_offered AND o.grams > 0 AND o.effective > 0 AND ({is_plausible})
    GROUP BY GROUPING SETS ((currency_of(s.state), o.category), (currency_of(s.state), s.state, o.category))
 ), k AS (
   SELECT grouping(state) = 1 AS all_states, state, currency_of(state) AS currency, count(*) AS known
@@ -227,7 +251,7 @@ SELECT %(run)s, row_number() OVER (ORDER BY c.all_states DESC, c.state, c.curren
 WITH p AS (
   SELECT o.product_id, o.dispensary_id, o.category, max(1 - o.effective / o.regular) FILTER (WHERE o.effective < o.regular) AS depth,
          bool_or(o.named) AS named
-    FROM offers o WHERE o.regular > 0 AND o.effective > 0 GROUP BY o.product_id, o.dispensary_id, o.category
+    FROM options o WHERE o.is_offered AND o.regular > 0 AND o.effective > 0 GROUP BY o.product_id, o.dispensary_id, o.category
 ), x AS (
   SELECT grouping(s.state) = 1 AS all_states, s.state, grouping(p.category) = 1 AS all_categories, p.category, count(*) AS products,
          count(p.depth) AS on_special, count(*) FILTER (WHERE p.depth IS NULL AND p.named) AS named_only,
@@ -266,12 +290,11 @@ SELECT %(run)s, row_number() OVER (ORDER BY x.all_states DESC, x.state, x.all_ca
 -- A product that is not matched yet has the brand of its name, if one is called so.
 WITH named AS (SELECT lower(b.name) AS name, min(live_brand(b.id)) AS id FROM brands b GROUP BY lower(b.name) HAVING count(DISTINCT live_brand(b.id)) = 1)
 INSERT INTO carried (dispensary_id, brand_id, brand, category, products, in_stock)
-SELECT g.dispensary_id, coalesce(g.brand_id, n.id), CASE WHEN g.brand_id IS NULL AND n.id IS NULL THEN g.brand_name END, g.category_canon,
+SELECT g.dispensary_id, coalesce(g.brand_id, n.id), CASE WHEN g.brand_id IS NULL AND n.id IS NULL THEN g.brand_name END, g.category,
        sum(g.products), sum(g.in_stock)
-  FROM (SELECT p.dispensary_id, i.brand_id, CASE WHEN i.brand_id IS NULL THEN p.brand_name END AS brand_name, p.category_canon, count(*) AS products,
-               count(*) FILTER (WHERE p.is_in_stock) AS in_stock
-          FROM catalog_products p LEFT JOIN product_identities i ON i.product_id = p.id
-         WHERE p.last_seen_at IS NULL GROUP BY 1, 2, 3, 4) g
+  FROM (SELECT l.dispensary_id, l.brand_id, CASE WHEN l.brand_id IS NULL THEN l.brand END AS brand_name, l.category, count(*) AS products,
+               count(*) FILTER (WHERE l.stock_status = 'in_stock') AS in_stock
+          FROM listings l WHERE l.last_seen_at IS NULL GROUP BY 1, 2, 3, 4) g
   LEFT JOIN named n ON n.name = lower(g.brand_name)
  GROUP BY 1, 2, 3, 4;
 
@@ -341,12 +364,12 @@ WITH whole AS (
     FROM product_history s WHERE s.ended_at >= %(until)s::timestamptz AND s.seen_from < %(until)s
    ORDER BY s.product_id, s.ended_at
 ), c AS (
-  SELECT p.id, p.dispensary_id, p.category_canon, p.brand_name, p.first_seen_at, w.seconds AS whole,
+  SELECT p.product_id AS id, p.dispensary_id, p.category, p.brand, p.first_seen_at, w.seconds AS whole,
          coalesce(h.stock_status, p.stock_status) AS stock_status, coalesce(h.present, p.present) AS present,
          CASE WHEN h.product_id IS NULL THEN coalesce(p.last_seen_at, 'infinity') ELSE h.seen_to END AS seen_to, w.last_at
-    FROM catalog_products p
+    FROM listings p
     JOIN whole w ON w.dispensary_id = p.dispensary_id
-    LEFT JOIN held h ON h.product_id = p.id
+    LEFT JOIN held h ON h.product_id = p.product_id
 ), p AS (
   SELECT c.*, CASE WHEN c.first_seen_at > %(since)s::timestamptz THEN f.passed ELSE 0 END AS starts,
          CASE WHEN c.seen_to >= c.last_at THEN c.whole WHEN c.seen_to > %(since)s THEN l.passed ELSE 0 END AS ends
@@ -385,9 +408,9 @@ WITH whole AS (
     FROM t
 )
 INSERT INTO times (product_id, dispensary_id, category, brand, times_out, in_seconds, out_seconds, absent_seconds, unknown_seconds)
-SELECT n.id, n.dispensary_id, n.category_canon, coalesce(b.name, n.brand_name), n.times_out, n.in_seconds, n.out_seconds,
+SELECT n.id, n.dispensary_id, n.category, n.brand, n.times_out, n.in_seconds, n.out_seconds,
        n.whole - n.starts - n.in_seconds - n.out_seconds - n.unknown_seconds, n.unknown_seconds
-  FROM n LEFT JOIN product_identities i ON i.product_id = n.id LEFT JOIN brands b ON b.id = i.brand_id
+  FROM n
  WHERE n.in_seconds + n.out_seconds + n.unknown_seconds > 0.001;  -- what sums of fractions leave over is less
 
 -- name: fill_stock
@@ -441,11 +464,11 @@ SELECT %(run)s::bigint, row_number() OVER (ORDER BY t.out_seconds DESC, t.produc
 WITH happened AS (
   SELECT p.dispensary_id, (p.first_seen_at AT TIME ZONE 'UTC')::date AS day, 1 AS new, 0 AS gone, 0 AS returned, 0 AS prices, 0 AS stock,
          0 AS crawls, 0 AS partial, 0 AS scheduled, 0 AS succeeded
-    FROM catalog_products p JOIN dispensaries d ON d.id = p.dispensary_id
+    FROM listings p JOIN dispensaries d ON d.id = p.dispensary_id
    WHERE p.first_seen_at >= %(days)s::timestamptz AND p.first_seen_at < %(until)s::timestamptz AND p.first_seen_at > d.first_crawled_at
    UNION ALL
   SELECT p.dispensary_id, (p.last_seen_at AT TIME ZONE 'UTC')::date, 0, 1, 0, 0, 0, 0, 0, 0, 0
-    FROM catalog_products p WHERE p.consecutive_misses = 3 AND p.last_seen_at >= %(days)s AND p.last_seen_at < %(until)s
+    FROM listings p WHERE p.misses = 3 AND p.last_seen_at >= %(days)s AND p.last_seen_at < %(until)s
    UNION ALL
   SELECT c.dispensary_id, (c.crawled_at AT TIME ZONE 'UTC')::date, 0, 0, c.returned, c.price_changes, c.stock_changes, 1,
          (y.id IS NOT NULL)::integer, 0, 0

@@ -91,7 +91,7 @@ TABLES = (
 """Tables of the reports. Rows are deleted in reverse order."""
 
 _TEMPORARY = (
-    "attempts", "crawls", "offers", "carried", "times", "places", "carriers", "sellers", "sizes", "priced",
+    "attempts", "crawls", "options", "listings", "carried", "times", "places", "carriers", "sellers", "sizes", "priced",
     "pack_sizes", "packs",
 )  # fmt: skip
 
@@ -99,7 +99,8 @@ _STEPS: tuple[tuple[str, str, str], ...] = (
     ("attempts", "fill_attempts", "attempts"),
     ("crawls", "fill_crawls", "crawls"),
     ("stores", "fill_stores", "analytics_store_stats"),
-    ("offers", "fill_offers", "offers"),
+    ("options", "fill_options", "options"),
+    ("listings", "fill_listings", "listings"),
     ("prices", "fill_prices", "analytics_price_stats"),
     ("discounts", "fill_discounts", "analytics_discount_stats"),
     ("carried", "fill_carried", "carried"),

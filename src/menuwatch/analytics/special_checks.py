@@ -10,7 +10,7 @@
   site). `doubtful`: the same, with a score below DOUBTFUL. `never_asked`: it was not charged. `unknown`: it was not charged, and the
   size was observed for less than LEAST_DAYS.
 
-Stores are checked before the reports of a refresh, those whose check is oldest first, each in a transaction of its own. A large
+Stores are checked before the reports of a refresh, those whose check is oldest first, a few in each transaction. A large
 installation may take several refreshes for all stores; `checked_at` says when a row was checked.
 """
 
@@ -58,7 +58,9 @@ DOUBTFUL = 50
 """Score below which a special is doubtful."""
 _SECONDS = 60.0
 """Time after which a refresh begins no further store."""
-_AT_ONCE = 500
+_STORES_AT_ONCE = 10
+"""Stores of one transaction."""
+_PRODUCTS_AT_ONCE = 2_000
 """Products whose history is read at once."""
 
 
@@ -102,28 +104,32 @@ async def check_specials(conn: Connection, now: datetime, *, seconds: float = _S
     refresh."""
     began, checked = time.monotonic(), 0
     await conn.execute(_q.remove_gone)
-    for store in await fetch_all(conn, _q.stores, {}):
+    stores = [row["id"] for row in await fetch_all(conn, _q.stores, {})]
+    for start in range(0, len(stores), _STORES_AT_ONCE):
         if time.monotonic() - began > seconds:
             break
         async with conn.transaction():
-            checked += await _check_store(conn, store["id"], now)
+            checked += await _check_stores(conn, stores[start : start + _STORES_AT_ONCE], now)
     return checked
 
 
-async def _check_store(conn: Connection, store_id: int, now: datetime) -> int:
-    products = await fetch_all(conn, _q.products, {"store": store_id})
-    gaps = await list_unobserved(conn, [store_id], now - WINDOW, now)
+async def _check_stores(conn: Connection, stores: Sequence[int], now: datetime) -> int:
+    products = await fetch_all(conn, _q.products, {"stores": stores})
+    gaps: dict[int, list[Unobserved]] = {}
+    for gap in await list_unobserved(conn, stores, now - WINDOW, now):
+        gaps.setdefault(gap.store_id, []).append(gap)
     rows: list[dict[str, Any]] = []
-    for start in range(0, len(products), _AT_ONCE):
-        rows += await _check_products(conn, products[start : start + _AT_ONCE], gaps, now)
-    await conn.execute(_q.put, {"store": store_id, "now": now, "rows": _encode(rows).decode()})
+    for start in range(0, len(products), _PRODUCTS_AT_ONCE):
+        rows += await _check_products(conn, products[start : start + _PRODUCTS_AT_ONCE], gaps, now)
+    await conn.execute(_q.put, {"stores": stores, "now": now, "rows": _encode(rows).decode()})
     return len(rows)
 
 
 async def _check_products(
-    conn: Connection, products: Sequence[Row], gaps: Sequence[Unobserved], now: datetime
+    conn: Connection, products: Sequence[Row], gaps: Mapping[int, Sequence[Unobserved]], now: datetime
 ) -> list[dict[str, Any]]:
-    found = {product["id"]: find_specials(_variants(product["variants"]), product["prices"]) for product in products}
+    variants = {product["id"]: _variants(product["variants"]) for product in products}
+    found = {product["id"]: find_specials(variants[product["id"]], product["prices"]) for product in products}
     spans: dict[int, list[PriceSpan]] = {}
     for span in await list_price_spans(
         conn, [number for number, specials in found.items() if specials], now - WINDOW, now
@@ -131,11 +137,12 @@ async def _check_products(
         spans.setdefault(span.product_id, []).append(span)
     rows = []
     for product in products:
-        sizes = {str(one.get("option", "")): size_of(one) or "" for one in _variants(product["variants"])}
+        store_id = product["dispensary_id"]
+        sizes = {str(one.get("option", "")): size_of(one) or "" for one in variants[product["id"]]}
         for size, special in found[product["id"]].items():
             asked = asked_prices(spans.get(product["id"], ()), sizes, size)
-            observed = list(while_observed(asked, gaps, now - WINDOW, now))
-            rows.append(_row(product["id"], size, special, observed, now))
+            observed = list(while_observed(asked, gaps.get(store_id, ()), now - WINDOW, now))
+            rows.append({"dispensary_id": store_id, **_row(product["id"], size, special, observed, now)})
     return rows
 
 

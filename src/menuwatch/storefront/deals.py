@@ -271,10 +271,14 @@ async def _write_new(
     spans: dict[int, list[PriceSpan]] = {}
     for span in await list_price_spans(conn, ids, now - WINDOW, now):
         spans.setdefault(span.product_id, []).append(span)
-    sizes = {product["id"]: {one.option: one.size or "" for one in _options(product)} for product in products}
+    sizes = {
+        product["id"]: {one.option: one.size or "" for one in _options(product)}
+        for product in products
+        if product["id"] in spans
+    }
     rows = []
     for key, deal in new.items():
-        past = list(asked_prices(spans.get(key.product_id, ()), sizes[key.product_id], key.size))
+        past = list(asked_prices(spans.get(key.product_id, ()), sizes.get(key.product_id, {}), key.size))
         percent = round((deal.regular - deal.price) * 100 / deal.regular)
         rows.append(
             {

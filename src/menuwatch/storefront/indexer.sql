@@ -38,7 +38,8 @@ UPDATE storefront_offers SET location_key = %(location_key)s WHERE store_id = %(
 -- Products on the store's menu whose offers are missing, outdated or of another item. The source version covers all values that an offer is
 -- built from. A product that is not matched yet has no offer; one that is matched again keeps the item of its offers until then.
 SELECT p.id, p.source_version, p.name, p.brand_name, p.category_canon, p.strain_canon, p.variants, CASE p.thc_unit WHEN '%%' THEN p.thc_hi END AS thc,
-       p.is_in_stock, p.state_from, extract(epoch FROM p.first_seen_at)::integer AS first_seen, b.prices::text AS prices_before,
+       p.is_in_stock, p.state_from, extract(epoch FROM p.first_seen_at)::integer AS first_seen,
+       (SELECT h.prices::text FROM product_history h WHERE h.product_id = p.id AND h.ended_at = p.state_from) AS prices_before,
        (SELECT jsonb_object_agg(f.size, jsonb_build_array(f.price, f.previous_price)) FROM storefront_offers f WHERE f.product_id = p.id) AS indexed_prices,
        o.item_id AS indexed_item_id, i.id AS item_id
   FROM (SELECT c.*, hashtextextended(encode(c.content_hash, 'hex') || c.changed_at || c.stock_status, %(index_version)s) AS source_version
@@ -47,7 +48,6 @@ SELECT p.id, p.source_version, p.name, p.brand_name, p.category_canon, p.strain_
   LEFT JOIN product_matches m ON m.product_id = p.id
   LEFT JOIN canonical_products c ON c.id = m.canonical_product_id
  CROSS JOIN LATERAL (SELECT coalesce(CASE WHEN c.merged_into IS NULL THEN c.id ELSE live_canonical_product(c.id) END, o.item_id) AS id) i
-  LEFT JOIN product_history b ON b.product_id = p.id AND b.ended_at = p.state_from
  WHERE i.id IS NOT NULL AND (o.source_version IS DISTINCT FROM p.source_version OR o.item_id <> i.id);
 
 -- name: usual_per_gram
@@ -117,14 +117,14 @@ a AS (
          coalesce(min(o.per_gram) FILTER (WHERE o.sold), min(o.per_gram)) AS per_gram,
          coalesce(min(o.per_dose) FILTER (WHERE o.sold), min(o.per_dose)) AS per_dose,
          max(o.thc) AS thc, coalesce(bool_or(o.regular IS NOT NULL AND o.sold), false) AS on_special,
-         min(o.first_seen) AS first_seen, min(o.strain) AS strain,
-         (SELECT array_agg(z.size ORDER BY z.size_rank, z.size) FROM z WHERE z.item_id = w.item_id AND z.size <> '') AS sizes
+         min(o.first_seen) AS first_seen, min(o.strain) AS strain
     FROM dirty w LEFT JOIN o ON o.item_id = w.item_id
    GROUP BY w.item_id),
+s AS (SELECT item_id, array_agg(size ORDER BY size_rank, size) AS sizes FROM z WHERE size <> '' GROUP BY item_id),
 n AS (
-  SELECT a.*, CASE WHEN a.price IS NULL THEN -2000 WHEN i.category IN ('accessory', 'apparel') THEN -1000 ELSE 0 END
+  SELECT a.*, s.sizes, CASE WHEN a.price IS NULL THEN -2000 WHEN i.category IN ('accessory', 'apparel') THEN -1000 ELSE 0 END
               + least(2 * a.selling + a.in_stock, 900) AS popularity
-    FROM a JOIN storefront_items i ON i.id = a.id),
+    FROM a JOIN storefront_items i ON i.id = a.id LEFT JOIN s ON s.item_id = a.id),
 summed AS (
   UPDATE storefront_items i
      SET stores = n.stores, in_stock = n.in_stock, price = n.price, per_gram = n.per_gram, per_dose = n.per_dose, thc = n.thc,
