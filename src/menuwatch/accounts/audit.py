@@ -11,7 +11,6 @@ import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal, LiteralString
 
@@ -32,8 +31,7 @@ _q = sql.load(__package__, "audit.sql")
 Via = Literal["api", "dashboard", "cli"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Actor:
+class Actor(Struct, frozen=True, kw_only=True):
     """Who acts, and through which interface."""
 
     name: str

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hmac
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
@@ -18,8 +18,7 @@ _q = sql.load(__package__, "idempotency.sql")
 Headers = Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One key of one actor; others' are others."""
 
     actor: str
@@ -30,8 +29,7 @@ class Key:
         return {"actor": self.actor, "key": self.key}
 
 
-@dataclass(frozen=True, slots=True)
-class StoredResponse:
+class StoredResponse(Struct, frozen=True):
     """The answer that was given."""
 
     status: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -49,8 +48,7 @@ ALLOWED: dict[Role, frozenset[Permission]] = {
 """Permissions of each role."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Principal:
+class Principal(Struct, frozen=True, kw_only=True):
     """Who sends a request. `token_id` is set for an API token, `session` (the id) for a login."""
 
     name: str

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import Struct
 from psycopg import AsyncConnection
 
 from menuwatch.alerts.model import CONDITIONS, SCOPE, Facts, OptionPrices, OptionStock, ProductState, Rule, facts
@@ -286,8 +287,7 @@ async def evaluate_existing(conn: AsyncConnection[Any], rule: Rule, now: datetim
     return len(writes.events)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExistingCount:
+class ExistingCount(Struct, frozen=True, kw_only=True):
     """Products in the scope of a new rule, how many of them match (None: the condition is a change), and for how many the rule
     would fire at once. Not `complete`: there are more candidates than were checked."""
 

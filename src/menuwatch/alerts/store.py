@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+from msgspec import Struct
 from psycopg import AsyncConnection
 
 from menuwatch.alerts.model import Rule
@@ -33,8 +34,7 @@ class Channel:
     shown: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class Delivery(Struct, frozen=True, kw_only=True):
     """A message that was leased to be sent."""
 
     id: int

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import time
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from msgspec import Struct
 from psycopg import AsyncConnection
 
 from menuwatch.alerts import notify, ssrf_guard, webhook
@@ -30,8 +30,7 @@ _REACHES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertSettings:
+class AlertSettings(Struct, frozen=True, kw_only=True):
     """What the creation of a rule depends on. `platforms` are the known ones."""
 
     secret_box: SecretBox
@@ -253,8 +252,7 @@ async def _check_place(
     return warnings
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     store: int
     platform: str
     state: str | None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -33,8 +32,7 @@ class DiffUnreadable(Struct, kw_only=True, frozen=True, rename="camel"):
     after: Annotated[str | None, doc("Why it is unreadable in the newer menu; null if it is readable or absent there.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class Compared(Struct, frozen=True, kw_only=True):
     """Two menus of one store and their differences. Items `unreadable` in one of them are not in `diff`."""
 
     older: Payload
@@ -43,8 +41,7 @@ class Compared:
     unreadable: tuple[DiffUnreadable, ...] = ()
 
 
-@dataclass(slots=True)
-class _Menu:
+class _Menu(Struct):
     """One side: its products, errors by product id, and errors of items without an id."""
 
     products: tuple[Product, ...]

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.core.errors import Refused
 from menuwatch.core.strict_json import is_strict
@@ -75,8 +75,7 @@ class _About(msgspec.Struct, omit_defaults=True):
     whole: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Composed:
+class Composed(Struct, frozen=True):
     """A document's bytes in two parts, `answers` and `about`. Large chunks are the page bodies themselves, not copies."""
 
     answers: tuple[bytes, ...]

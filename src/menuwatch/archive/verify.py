@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC
 from hashlib import sha256
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.archive import document
 from menuwatch.archive import store as payloads
@@ -49,8 +49,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     repaired: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyResult:
+class VerifyResult(Struct, frozen=True, kw_only=True):
     """Number of files checked, and the faults."""
 
     payloads: int
@@ -62,15 +61,14 @@ Progress = Callable[[int, int], None]
 """Called with the number of payloads read and the total."""
 
 
-@dataclass(slots=True)
-class _Check:
+class _Check(Struct):
     pool: Pool
     archive: FileArchive
     platforms: Mapping[str, Platform]
     repair: bool
-    strays: list[str] = field(default_factory=list)
+    strays: list[str] = []
     """Files without a row."""
-    stray_hashes: dict[str, str] = field(default_factory=dict)
+    stray_hashes: dict[str, str] = {}
     """The same by the hash of the document, filled when a row lacks its file."""
 
     async def check_rows(self, progress: Progress) -> tuple[int, int, list[Fault]]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 import msgspec
+from msgspec import Struct
 from psycopg import AsyncConnection
 from xxhash import xxh3_128_digest
 
@@ -62,8 +63,7 @@ Examine = Callable[[AsyncConnection[Any], Sequence[msgspec.Raw]], Awaitable[None
 """Examines the unknown items of a menu before anything is written; raises SuspectMenu."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MenuToApply:
+class MenuToApply(Struct, frozen=True, kw_only=True):
     """One archived menu. `items` are the raw items of all its pages, in order; `previous` is the store's last applied crawl.
     One that was taken over from elsewhere has no payload."""
 
@@ -183,15 +183,14 @@ def _sort(menu: MenuToApply, known: Sequence[_Known], reader: Reader) -> _Sorted
     return _Sorted(set(same), new, changed, nameless, unknown)
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """Normalizes items in chunks and counts those that cannot be read."""
 
     reader: Reader
     warnings: list[ProductWarning]
     menu: MenuToApply
     unread: int = 0
-    unread_rows: set[int] = field(default_factory=set)
+    unread_rows: set[int] = set()
     """Rows of known products whose items in this menu cannot be read."""
 
     def chunks(self, items: Sequence[_Item], size: int) -> Iterator[list[tuple[_Item, Product]]]:

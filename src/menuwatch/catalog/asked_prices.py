@@ -5,9 +5,10 @@ say whether a struck price is a saving: it counts if the store charged it, or mo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from menuwatch.catalog.history import PriceSpan, Unobserved
 from menuwatch.catalog.taxonomy.sizes import size_of
@@ -57,8 +58,7 @@ def while_observed(
             yield one._replace(start=at)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpecialPast:
+class SpecialPast(Struct, frozen=True, kw_only=True):
     """Since when a size has been on special, since when its price is known (None: it is not), and when the struck price, or more, and
     less than the price of the special were asked for the last time (None: never)."""
 

@@ -8,11 +8,11 @@ then applied with these counted as unreadable.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
 import psycopg
+from msgspec import Struct
 from psycopg import AsyncConnection
 
 from menuwatch.catalog import apply
@@ -80,8 +80,7 @@ def _candidates(menu: MenuToApply, reader: Reader) -> list[_Candidate]:
     return list(candidates.values())
 
 
-@dataclass(slots=True)
-class _TrialInsert:
+class _TrialInsert(Struct):
     """Finds the products that the database refuses, without leaving changes behind."""
 
     conn: AsyncConnection[Any]
@@ -131,12 +130,11 @@ class _NormalizedItems(NamedTuple):
     warnings: Sequence[ProductWarning]
 
 
-@dataclass(frozen=True, slots=True)
-class _FilteredReader:
+class _FilteredReader(Struct, frozen=True):
     """A reader that treats some items as unreadable."""
 
     reader: Reader
-    refused: dict[bytes, str] = field(default_factory=dict)
+    refused: dict[bytes, str] = {}
     """Reason by the item's bytes."""
 
     @property

@@ -191,8 +191,7 @@ async def resolve(conn: Connection, where: ChangeFilter) -> ChangeFilter:
     return replace(where, listings=listings, stores=stores)
 
 
-@dataclass(frozen=True, slots=True)
-class ChangePage:
+class ChangePage(Struct, frozen=True):
     """Changes, newest first, and the key of the next page (None at the end). A page may be shorter than the limit although
     more follow.
     """
@@ -302,8 +301,7 @@ async def price_trends(
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedPage:
+class FeedPage(Struct, frozen=True, kw_only=True):
     """Changes in feed order, and the key of the next page, which always exists because the feed has no end. `more`: further changes
     exist already.
     """

@@ -14,13 +14,13 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 from psycopg import sql
 
 from menuwatch.db import sql as files
@@ -44,8 +44,7 @@ VIEWS = (
 """Views of the whole history, in order of dependency. Those of analysts are temporary under the name alone: `pg_temp.states`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class Content(Struct, frozen=True, kw_only=True):
     """One file: its month, how many states it holds, its size in bytes."""
 
     month: str

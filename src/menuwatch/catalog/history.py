@@ -4,7 +4,6 @@ months (`cold_storage`)."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Literal
@@ -113,8 +112,7 @@ class Snapshot(Struct, kw_only=True, frozen=True):
     cbd: Cbd
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProductHistory:
+class ProductHistory(Struct, frozen=True, kw_only=True):
     """States of one product, newest first, the gaps between them, and where the next page starts (None at the end)."""
 
     states: list[ProductState]
@@ -318,8 +316,7 @@ MOST_STEPS = 1000
 """Steps of one price chart: the newest ones."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriceStep:
+class PriceStep(Struct, frozen=True, kw_only=True):
     """The price from `start` to before `end` (None: it is current). `regular` is the list price of the cheapest option, `special` a
     lower price (None without one); both are None without a price. `in_stock` None: unknown; not `listed`: on no menu."""
 
@@ -336,8 +333,7 @@ class PriceStep:
         return self.regular if self.special is None else self.special
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriceSeries:
+class PriceSeries(Struct, frozen=True, kw_only=True):
     """Steps and gaps, oldest first. `cut`: there are older steps."""
 
     steps: Sequence[PriceStep]

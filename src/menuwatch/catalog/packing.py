@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
 from tempfile import TemporaryFile
@@ -17,6 +16,7 @@ from typing import Any
 
 import msgspec
 import psycopg
+from msgspec import Struct
 from psycopg import AsyncClientCursor
 
 from menuwatch.accounts import audit
@@ -43,8 +43,7 @@ class NotPacked(MenuwatchError):
     """A month could not be moved; it is unchanged in the database."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PackedMonth:
+class PackedMonth(Struct, frozen=True, kw_only=True):
     """Result for one month: number of states moved, the file, and whether its partition was dropped."""
 
     month: str

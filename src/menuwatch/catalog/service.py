@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -206,8 +206,7 @@ class NameCount(Struct, kw_only=True, frozen=True):
     stores: Annotated[int, doc("Number of stores with such products.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(Struct, frozen=True, kw_only=True):
     """A time span: from `since`, before `until`."""
 
     since: datetime | None = None
@@ -218,8 +217,7 @@ Key = str | Decimal | datetime
 """The value that a list of products is sorted by: of the type that its order has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProductPage:
+class ProductPage(Struct, frozen=True, kw_only=True):
     """Products, and the key of the next page (None at the end)."""
 
     items: list[Product]
@@ -355,13 +353,12 @@ _FACETS_TIMEOUT_MS = 60
 """Time limit of the counts, in milliseconds; without them the page is still shown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facets:
+class Facets(Struct, frozen=True, kw_only=True):
     """`values` by facet (category, strain, stock, brand), each with how many products it has among what the other facets leave.
     `total` is what the whole filter selects. `whole` False: more than MOST_COUNTED were there, so that all figures are at least that.
     `counted` False: counting took too long, and there are none."""
 
-    values: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, int]] = {}
     total: int = 0
     whole: bool = True
     counted: bool = True

@@ -7,13 +7,12 @@ crawls are not observations and never get here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 MISSES_UNTIL_OOS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Absence:
+class Absence(Struct, frozen=True):
     """Status of an absent product after one more crawl without it."""
 
     misses: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from menuwatch.accounts.model import Permission, Principal
 from menuwatch.dashboard.navigation import SCREENS
@@ -18,8 +19,7 @@ VERBS = frozenset({"pause", "resume", "crawl", "disable", "enable", "run", "clon
 """First words of a search that name an action; the words after them name its object."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A link, or with `fields` a form that is posted; `question` must be confirmed first."""
 
     name: str

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from menuwatch.accounts.model import Permission
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(Struct, frozen=True):
     """`key` opens it after `g`."""
 
     group: str

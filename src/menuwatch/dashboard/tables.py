@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fastapi import Request
+from msgspec import Struct
 
 from menuwatch.dashboard import screen
 from menuwatch.web import paging
@@ -30,8 +31,7 @@ class Page:
     first_href: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sort:
+class Sort(Struct, frozen=True, kw_only=True):
     """By which column a list is sorted. `code` is the order in the address; `hrefs` sort by a column, or turn the order of the
     present one."""
 

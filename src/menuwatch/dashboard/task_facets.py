@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from menuwatch.db.query import Row
 from menuwatch.queue.counts import FACET_TASKS
@@ -19,8 +21,7 @@ _AGES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Struct, frozen=True, kw_only=True):
     """A value of a facet. Its link adds it to the search, or removes it if it is `current`; `without` excludes it. `count` None: not
     counted."""
 
@@ -32,14 +33,12 @@ class Choice:
     without: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facet:
+class Facet(Struct, frozen=True, kw_only=True):
     name: str
     choices: Sequence[Choice]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facets:
+class Facets(Struct, frozen=True, kw_only=True):
     """`newest`: the counts are of this many newest tasks, not of all (None: of all)."""
 
     facets: Sequence[Facet]

@@ -17,9 +17,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from msgspec import Struct
 
 from menuwatch.config.settings import Settings
 from menuwatch.core.backoff import Backoff
@@ -44,8 +45,7 @@ class OutageCode(StrEnum):
     DISK_FULL = "disk_full"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outage:
+class Outage(Struct, frozen=True, kw_only=True):
     """The server is not up. `tries` were made since; the next is due in `next_try_seconds`, or under way (None)."""
 
     code: OutageCode

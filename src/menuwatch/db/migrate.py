@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from msgspec import Struct
 from psycopg import sql as compose
 
 from menuwatch.core.errors import Refused
@@ -27,8 +27,7 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 """Alembic's folder."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migrated:
+class Migrated(Struct, frozen=True, kw_only=True):
     """The schema revision before and after; None before means an empty database."""
 
     before: str | None

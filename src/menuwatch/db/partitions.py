@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import class_row
 
@@ -29,8 +29,7 @@ MARK = "menuwatch: expired, to be dropped"
 FIRST_WITH_ANALYZE_ONLY = 180_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """One partition: its name, quoted as needed; the end of its range; whether detaching it was begun."""
 
     name: str
@@ -107,8 +106,7 @@ async def patience(conn: _Conn, *, lock_seconds: float, statement_seconds: float
             await conn.execute("RESET statement_timeout")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class Holder(Struct, frozen=True, kw_only=True):
     """An open transaction that holds back vacuum; `pid` is None for a prepared one."""
 
     pid: int | None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Postmaster:
+class Postmaster(Struct, frozen=True, kw_only=True):
     """The server that the file names. `pid` and `socket` are None where the file was cut off or names none."""
 
     folder: Path

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from msgspec import Struct
 
 _TAIL = 65_536
 """Bytes at the end of the log that are read: a start or a crash writes far less."""
@@ -28,8 +29,7 @@ class CauseCode(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class Cause(Struct, frozen=True, kw_only=True):
     """Why the server does not run; `text` is in the server's words, in one line."""
 
     code: CauseCode

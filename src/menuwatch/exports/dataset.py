@@ -7,13 +7,13 @@ telephone numbers, descriptions and package tags are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from menuwatch.exports.tables import TABLES, Column, ExportTable, Kind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetTable:
+class DatasetTable(Struct, frozen=True, kw_only=True):
     """One table. `view` is the view of the schema `analyst` that its columns share their meaning with; `texts` are the meanings of
     columns that the view does not have. `key` identifies a row, `order` is that of the rows in a file."""
 
@@ -27,8 +27,8 @@ class DatasetTable:
     """A file for each month and state; the first two columns are the month and the state. Else there is one file."""
     lasting: bool = False
     """Rows that last have a file for each state; its month is CURRENT."""
-    texts: Mapping[str, str] = field(default_factory=dict)
-    references: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = {}
+    references: Mapping[str, str] = {}
     """Columns that hold the key of another table."""
 
 

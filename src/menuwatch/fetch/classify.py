@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
+
+from msgspec import Struct
 
 from menuwatch.core.http import Expect
 
@@ -52,8 +53,7 @@ class Blame(StrEnum):
     PROXY_OR_TARGET = "proxy_or_target"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransportError:
+class TransportError(Struct, frozen=True, kw_only=True):
     """A request without a complete response.
 
     `code` is libcurl's error, 0 if the request could not be made. `connect_code` is the proxy's response to CONNECT, 0 when
@@ -73,8 +73,7 @@ class TransportError:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Classification:
+class Classification(Struct, frozen=True, kw_only=True):
     """`retry_after` in seconds, for rate_limited only, None when the target named no time it meant."""
 
     verdict: Verdict
@@ -87,8 +86,7 @@ HEAD = 4096
 """Bytes of a body that are inspected."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestOutcome:
+class RequestOutcome(Struct, frozen=True, kw_only=True):
     """Result of one request: a transport error, or a response with its status.
 
     `headers` have lower-case names. `start` is the beginning of the decoded body, `size` its full length in bytes (None: `start` is
@@ -99,7 +97,7 @@ class RequestOutcome:
     expect: Expect = "json"
     error: TransportError | None = None
     status: int = 0
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     start: bytes = b""
     size: int | None = None
 

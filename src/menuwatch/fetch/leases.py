@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
@@ -27,8 +27,7 @@ MAX_SLOTS = 64
 """Most slots reserved at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Struct, frozen=True):
     """A proxy leased for a host until it is released or expires. `turn` is the time of the first slot, on the monotonic clock.
     `probing`: the host's circuit is open, and this identity tests whether the host still refuses."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from menuwatch.config.settings import Settings
 from menuwatch.core.clock import Clock, SystemClock
@@ -22,8 +23,7 @@ Permit = Callable[[str], Awaitable[float | None]]
 """Requests a slot from a host's budget: None means now, a number the seconds to wait."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeResponse:
+class ProbeResponse(Struct, frozen=True, kw_only=True):
     """Result of the request. `answered`: the target sent a complete response. `bytes`: decoded size of its body."""
 
     proxy_id: int

@@ -10,13 +10,13 @@ import importlib.metadata
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar, get_args
 
 from curl_cffi.requests.impersonate import BrowserType
+from msgspec import Struct
 
 from menuwatch.core.errors import Refused
 from menuwatch.fetch.browser import GIVEN, LANGUAGE, SITE, STORAGE, Engine, Kind, Profile, Steps
@@ -74,8 +74,7 @@ _HEADER = re.compile(r"^[A-Za-z0-9-]+$")
 _MAX_PLAUSIBILITY = 10
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """Position in the file, for error messages."""
 
     path: Path
@@ -85,8 +84,7 @@ class _Place:
         raise Refused(f"{self.path}: {self.what}, {field}: {wrong}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Family:
+class _Family(Struct, frozen=True):
     engine: Engine
     language_steps: Steps
     http2_only: frozenset[str]

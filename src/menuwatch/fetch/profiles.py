@@ -6,9 +6,10 @@ They are data: `browsers.toml` beside this module, or the file set by `PROFILES_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+
+from msgspec import Struct
 
 from menuwatch.core.errors import Refused
 from menuwatch.fetch import profile_file
@@ -19,8 +20,7 @@ __all__ = ["GIVEN", "LANGUAGE", "PROFILES", "SITE", "STORAGE", "Kind", "Profile"
 BUILT_IN = Path(__file__).with_name("browsers.toml")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileSet:
+class ProfileSet(Struct, frozen=True, kw_only=True):
     """Profiles of one file, in order; `source` is that file."""
 
     source: Path
@@ -50,8 +50,7 @@ def plausible(profiles: Sequence[Profile], country: str | None, today: date) -> 
     return []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileSummary:
+class ProfileSummary(Struct, frozen=True, kw_only=True):
     """A browser profile. `share` is its percentage of identities on that day, `status` its lifecycle status."""
 
     name: str
@@ -65,8 +64,7 @@ class ProfileSummary:
     user_agent: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileHeader:
+class ProfileHeader(Struct, frozen=True, kw_only=True):
     """One line of a header template; requests fill in the values in braces."""
 
     request: Kind

@@ -10,11 +10,12 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, date
 from typing import Any
 
 import psycopg
+from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg_pool import PoolClosed
 
@@ -48,15 +49,14 @@ _RETRY_BACKOFF = Backoff(base=0.1, cap=5.0)
 _rng = random.Random()  # noqa: S311 - jitter, no secret
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """Report of one session. `leases` are those that it releases."""
 
-    attempts: list[Attempt] = field(default_factory=list)
-    signals: list[tuple[str, HostSignal]] = field(default_factory=list)
-    proxies: list[ProxyEvent] = field(default_factory=list)
-    observations: list[Observation] = field(default_factory=list)
-    leases: list[int] = field(default_factory=list)
+    attempts: list[Attempt] = []
+    signals: list[tuple[str, HostSignal]] = []
+    proxies: list[ProxyEvent] = []
+    observations: list[Observation] = []
+    leases: list[int] = []
 
     def __bool__(self) -> bool:
         return bool(self.attempts or self.signals or self.proxies or self.observations or self.leases)

@@ -11,6 +11,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal
 
+from msgspec import Struct
+
 from menuwatch.core.errors import Blocked, MenuwatchError, Permanent, Throttled, Transient
 from menuwatch.fetch.classify import Classification, Verdict
 from menuwatch.proxies.health import ProxyOutcome
@@ -35,8 +37,7 @@ class Action(StrEnum):
     GIVE_UP = "give_up"
 
 
-@dataclass(slots=True)
-class Tries:
+class Tries(Struct):
     """Number of each action within one request."""
 
     rotations: int = 0
@@ -64,8 +65,7 @@ _RESET = Step(Action.RETRY, RESETS, "resets")
 _REPEAT = Step(Action.RETRY, REPEATS, "repeats")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reaction:
+class Reaction(Struct, frozen=True, kw_only=True):
     """Reaction to one verdict.
 
     `steps` are taken in order, each up to its limit; then `end` follows. `error` is raised in the end, None if the response is

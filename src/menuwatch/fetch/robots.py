@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit, urlunsplit
 
+from msgspec import Struct
 from protego import Protego
 
 from menuwatch.core.errors import Blocked, MenuwatchError, NotNow, Permanent, Throttled, Transient
@@ -48,16 +49,14 @@ _BUSY_SECONDS = 5.0
 """Delay in seconds of a task that has used up these checks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """How a host's robots.txt is applied, and the name of the setting."""
 
     respect: bool = True
     setting: str = "DUTCHIE_ROBOTS"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """Result of fetching robots.txt: a status, or a fault (`status` None)."""
 
     status: int | None
@@ -89,8 +88,7 @@ class Known:
     age: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """`rule` is the line that forbids the URL, verbatim."""
 
     code: Literal["allowed", "forbidden", "unknown"]
@@ -185,8 +183,7 @@ def refusal(policy: Policy, url: str, rule: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
+class _View(Struct, frozen=True):
     """A host's row as of `read_at`, cached until `valid_until`. `next_fetch_at` is the time of the next fetch (all monotonic), `last`
     the result of the last one."""
 

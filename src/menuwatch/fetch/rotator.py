@@ -10,10 +10,10 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+from msgspec import Struct
 from psycopg.rows import dict_row
 
 from menuwatch.config.settings import Settings
@@ -50,8 +50,7 @@ _LATE_TURNS = 2
 _CLOSING_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class _View:
+class _View(Struct, frozen=True):
     """Snapshot of the pool, and the scores at one host."""
 
     at: float

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import quote, urlencode, urlsplit
@@ -20,6 +19,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 from curl_cffi import AsyncCurl, Curl, CurlError, CurlHttpVersion, CurlInfo, CurlOpt
 from curl_cffi.aio import CURL_POLL_NONE, CURL_SOCKET_TIMEOUT
+from msgspec import Struct
 
 from menuwatch.core.http import Expect, Response
 from menuwatch.fetch.classify import Classification, RequestOutcome, TransportError, classify, classify_response
@@ -38,8 +38,7 @@ _NO_EXPECT = b"Expect:"
 _POLL_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class Exchange(Struct, frozen=True, kw_only=True):
     """Result of one request: a response, or a fault. `elapsed_ms` is the whole duration, including the proxy's part."""
 
     answer: Response | None

@@ -15,11 +15,11 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
 import zipcodes
+from msgspec import Struct
 
 from menuwatch.geo import states
 
@@ -41,8 +41,7 @@ _TOWN_KM = 80
 """How far a position may be from the town that it is called after."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A postcode's area, a city or a position: its middle, in degrees. `postcode` is None except for an area; of a Canadian one it has
     the first three characters."""
 
@@ -215,8 +214,7 @@ def _whole_states() -> frozenset[str]:
     return frozenset(_plain(name) for name in (*states.NAMES.values(), *states.PROVINCES.values()))
 
 
-@dataclass(frozen=True, slots=True)
-class Town:
+class Town(Struct, frozen=True):
     """A town with its population."""
 
     name: str

@@ -6,7 +6,6 @@ The counts of past hours no longer change, so `HourBook` caches them and queries
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -47,12 +46,11 @@ class RequestHour(Struct, kw_only=True, frozen=True):
         return self.succeeded + self.refused + self.failed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
+class Day(Struct, frozen=True, kw_only=True):
     """The last 24 hours including the current one, oldest first; and the totals by verdict."""
 
     hours: Sequence[RequestHour]
-    verdicts: Mapping[str, int] = field(default_factory=dict)
+    verdicts: Mapping[str, int] = {}
 
     def sum(self, name: str) -> int:
         """Total of `succeeded`, `refused`, `failed`, `total` or `bytes`."""

@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import Self
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from menuwatch.config.settings import Settings
 from menuwatch.core.postpone import PostponeCode
 
@@ -134,8 +136,7 @@ class HostEvent:
     until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Robots:
+class Robots(Struct, frozen=True, kw_only=True):
     """A host's robots.txt: the last `body` that could be read (empty: there is none; None: never read), its `age` in seconds, and
     the seconds until the next fetch; `status` is the last response's."""
 
@@ -145,8 +146,7 @@ class Robots:
     due_in: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostAvailability:
+class HostAvailability(Struct, frozen=True, kw_only=True):
     """Whether a host takes requests. `code` None: yes; `wait` in seconds, None if only an operator can change it. `next_turn` is the
     number of seconds until the next request slot, None or less than 0 if there is one now."""
 

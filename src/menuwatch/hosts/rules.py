@@ -12,9 +12,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Self
+
+from msgspec import Struct
 
 from menuwatch.config.settings import Settings
 from menuwatch.core.postpone import PostponeCode
@@ -40,15 +42,13 @@ REMEMBERED = 50
 """Most refused identities that are stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Struct, frozen=True):
     """The host responded to this many requests as expected."""
 
     times: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class IdentityBlocked:
+class IdentityBlocked(Struct, frozen=True):
     """The host refused an identity."""
 
     proxy_id: int
@@ -56,16 +56,14 @@ class IdentityBlocked:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimited:
+class RateLimited(Struct, frozen=True):
     """The host asked to slow down; `retry_after` in seconds, None if not specified."""
 
     retry_after: float | None
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class ServerError:
+class ServerError(Struct, frozen=True):
     """The host failed, or did not respond in time."""
 
     reason: str
@@ -74,8 +72,7 @@ class ServerError:
 HostSignal = Accepted | IdentityBlocked | RateLimited | ServerError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delays:
+class Delays(Struct, frozen=True, kw_only=True):
     """Initial delays: `cooldown` after a rate-limit response without a time, `circuit` while a circuit is open."""
 
     cooldown: timedelta = timedelta(seconds=60)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 HALF_LIFE = 6 * 3600.0
 """Seconds."""
@@ -23,8 +24,7 @@ _AS_GOOD = 0.75
 """Share of the best draw from which a candidate counts as equal; the least recently used of those is chosen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Struct, frozen=True):
     """Decayed observations, as of `as_of`."""
 
     good: float = 0.0
@@ -54,8 +54,7 @@ class Score:
         return PRIOR[0] + self.good * scale, PRIOR[1] + self.bad * scale
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A proxy to choose. `used` is the time of its last use in seconds since the epoch, None if never used."""
 
     proxy_id: int
@@ -84,8 +83,7 @@ def attribute_blame(proxy: Score, profile: Score) -> tuple[float, float]:
     return share, 1 - share
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Struct, frozen=True):
     """Result of a proxy and a browser at a host; the numbers are added to their scores."""
 
     host: str

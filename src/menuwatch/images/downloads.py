@@ -13,9 +13,10 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Protocol
+
+from msgspec import Struct
 
 from menuwatch.catalog import store as catalog
 from menuwatch.core.backoff import Backoff
@@ -60,8 +61,7 @@ class OpenSession(Protocol):
     ) -> AbstractAsyncContextManager[Session]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DownloadPolicy:
+class DownloadPolicy(Struct, frozen=True, kw_only=True):
     """Allowed `hosts`, concurrent identities, `tries` per URL with their backoff, the pause after a host blocked several identities,
     and the timeout of a request (in seconds)."""
 

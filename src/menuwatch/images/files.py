@@ -16,9 +16,10 @@ import re
 import stat
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from menuwatch.core.errors import MenuwatchError, Refused, Transient
 from menuwatch.storage.base import Entry, Storage
@@ -89,8 +90,7 @@ def parts_of(path: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A file that exists, not yet read. `identity` differs where its content does; `hashed`: its name says so for ever."""
 
     identity: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from psycopg import AsyncConnection
 
 from menuwatch.accounts import audit
@@ -123,8 +124,7 @@ async def backfill(
     return queued, retried
 
 
-@dataclass(slots=True)
-class VerifyReport:
+class VerifyReport(Struct):
     """The result of comparing rows with files. `examples` holds the first paths of each kind."""
 
     checked: int = 0
@@ -135,7 +135,7 @@ class VerifyReport:
     orphaned: int = 0
     orphaned_bytes: int = 0
     repaired: int = 0
-    examples: dict[str, list[str]] = field(default_factory=dict)
+    examples: dict[str, list[str]] = {}
 
     @property
     def is_whole(self) -> bool:

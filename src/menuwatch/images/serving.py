@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from hashlib import sha256
+
+from msgspec import Struct
 
 from menuwatch.core.errors import MenuwatchError
 from menuwatch.images import vips
@@ -27,8 +28,7 @@ class Overloaded(MenuwatchError):
     """Too many transformations are in progress."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedImage:
+class ServedImage(Struct, frozen=True, kw_only=True):
     """An image that can be sent. `immutable`: it never changes under this URL. `negotiated`: the Accept header chose the format."""
 
     etag: str

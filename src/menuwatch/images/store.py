@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
 from psycopg import AsyncConnection
 
 from menuwatch.db import sql
@@ -15,8 +16,7 @@ from menuwatch.db.query import fetch_all, fetch_struct, fetch_structs
 _q = sql.load(__package__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageCounts:
+class ImageCounts(Struct, frozen=True, kw_only=True):
     """References (of products and brands) by status, the number of different images and their size in bytes."""
 
     queued: int
@@ -27,8 +27,7 @@ class ImageCounts:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Image:
+class Image(Struct, frozen=True, kw_only=True):
     """A stored image. Sizes in pixels and bytes; `path` is relative to the storage root; `colour` is the average."""
 
     sha256: bytes
@@ -41,8 +40,7 @@ class Image:
     colour: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageUrl:
+class ImageUrl(Struct, frozen=True, kw_only=True):
     """An image URL that is due. `attempts` failed so far; `sha256` is set if it is stored already and has new references."""
 
     id: int
@@ -53,8 +51,7 @@ class ImageUrl:
     sha256: bytes | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownUrl:
+class KnownUrl(Struct, frozen=True, kw_only=True):
     """A stored image URL."""
 
     id: int
@@ -168,7 +165,7 @@ async def image(conn: AsyncConnection[Any], sha256: bytes) -> Image | None:
 async def stored(conn: AsyncConnection[Any], url_id: int, image: Image, *, gone: str | None = None) -> str:
     """Records the image of a URL, once its file is written. Returns the path of the image's first file: a different one if another
     process stored it meanwhile. `gone` is a path whose file is missing."""
-    values = {name: getattr(image, name) for name in Image.__slots__}
+    values = {name: getattr(image, name) for name in Image.__struct_fields__}
     row = await (await conn.execute(_q.add_image, {**values, "gone": gone})).fetchone()
     await conn.execute(_q.source_stored, {"id": url_id, "sha256": image.sha256})
     assert row is not None, "the statement returns the row"

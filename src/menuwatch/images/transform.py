@@ -4,9 +4,10 @@ arguments only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
+
+from msgspec import Struct
 
 from menuwatch.images import vips
 from menuwatch.images.limits import MAX_DOWNLOAD_BYTES, MAX_PIXELS, MAX_SIDE
@@ -37,8 +38,7 @@ MEDIA_TYPES: dict[Format, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OriginalImage:
+class OriginalImage(Struct, frozen=True, kw_only=True):
     """The image to store: upright, sRGB, without metadata, at full resolution as WebP. `sha256` is of the downloaded bytes; `colour`
     is its average, `#rrggbb`."""
 
@@ -81,8 +81,7 @@ def make_original(source: bytes) -> OriginalImage:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The image is scaled to `width` x `height`, and then cut or filled up around its centre to the canvas."""
 
     width: int

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import threading
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
 
 from menuwatch.core.errors import MenuwatchError
 from menuwatch.images.limits import MAX_PIXELS, MAX_SOURCE_SIDE, ONE_AT_A_TIME_PIXELS
@@ -56,8 +57,7 @@ class Damaged(InvalidImage):
     final = False
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """The header of an image. `frames` is 1 without animation."""
 
     format: SourceFormat

@@ -66,8 +66,7 @@ class ListInput(Input):
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """What a tool works with. `limit` and `cursor` are None for tools without rows."""
 
     app: AppContext

@@ -17,7 +17,6 @@ import csv
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from importlib import metadata
 from itertools import groupby
@@ -26,6 +25,7 @@ from typing import IO, Any
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Struct
 from psycopg import AsyncClientCursor
 
 from menuwatch import __version__
@@ -50,8 +50,7 @@ Progress = Callable[[int], None]
 """Called with how many rows more were read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """One file of a table. `month` and `state` are empty for a table of one file, `state` also where it is not known."""
 
     table: DatasetTable

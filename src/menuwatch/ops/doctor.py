@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.alerts import secret_keys as alert_secrets
 from menuwatch.archive import retention as payloads
@@ -78,8 +78,7 @@ def machine(settings: Settings, today: date | None = None) -> Iterator[Finding]:
         yield _places(settings.geoip_database, today or datetime.now(UTC).date())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MinorRelease:
+class MinorRelease(Struct, frozen=True, kw_only=True):
     """A minor release of PostgreSQL, and the last day on which it was known to be out."""
 
     minor: int

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
+from msgspec import Struct
 from psycopg import AsyncClientCursor, AsyncConnection
 
 from menuwatch.catalog import changes, cold_storage, match_changes
@@ -74,8 +75,7 @@ class ExportRequest:
         return values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowExport:
+class RowExport(Struct, frozen=True, kw_only=True):
     """The rows of a list with its filters: a statement with the columns in any order, and its parameters."""
 
     columns: tuple[Column, ...]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -90,8 +89,7 @@ class AwayCode(StrEnum):
     UNREACHABLE = "unreachable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Away:
+class Away(Struct, frozen=True, kw_only=True):
     """The database cannot be used: why, what is being done about it, and after how many seconds to try again."""
 
     code: AwayCode

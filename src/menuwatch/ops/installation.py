@@ -7,11 +7,12 @@ import platform
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit, urlunsplit
+
+from msgspec import Struct
 
 import menuwatch
 from menuwatch.config import environment
@@ -31,8 +32,7 @@ TABLES = 12
 _SAMPLE = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class Files(Struct, frozen=True, kw_only=True):
     """Files of one kind in the storage: how many and how many bytes. Not `exact`: both are estimates."""
 
     count: int
@@ -40,8 +40,7 @@ class Files:
     exact: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installation:
+class Installation(Struct, frozen=True, kw_only=True):
     """Versions and sizes. `revision` is what the database is at, `newest` what this version needs; `free_bytes` on the disk of the
     storage."""
 
@@ -71,8 +70,7 @@ class Installation:
         return any(one["version"] not in (None, self.version) for one in self.versions)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class Setting(Struct, frozen=True, kw_only=True):
     """One setting."""
 
     variable: Annotated[str, doc("Environment variable.")]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar
 
 import psycopg
+from msgspec import Struct
 
 from menuwatch.archive.files import FileArchive
 from menuwatch.catalog import store as catalog
@@ -38,8 +38,7 @@ LONG_IDLE_TRANSACTION = timedelta(minutes=5)
 """Ages from which a transaction that holds the horizon back is worth a warning: each claim then steps over all that ended since."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Job:
+class _Job(Struct, frozen=True, kw_only=True):
     every: timedelta
     run: Callable[[Connection, ClockReading], Awaitable[Mapping[str, Any] | None]]
     deletes: bool = False

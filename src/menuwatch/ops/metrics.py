@@ -11,11 +11,12 @@ import functools
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, LiteralString
 
 import psycopg
+from msgspec import Struct
 
 from menuwatch.core.logging import get_logger
 from menuwatch.db import partitions, sql
@@ -56,8 +57,7 @@ class Queue:
     oldest_ready: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedules:
+class Schedules(Struct, frozen=True, kw_only=True):
     """The enabled schedules. `next_due` in seconds since the epoch."""
 
     late: int
@@ -66,8 +66,7 @@ class Schedules:
     next_due: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workers:
+class Workers(Struct, frozen=True, kw_only=True):
     """The registered workers."""
 
     by_status: Mapping[str, int]
@@ -75,8 +74,7 @@ class Workers:
     oldest_heartbeat: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenanceJob:
+class MaintenanceJob(Struct, frozen=True, kw_only=True):
     """One maintenance job. `succeeded_at` in seconds since the epoch, None before the first time."""
 
     job: str
@@ -84,8 +82,7 @@ class MaintenanceJob:
     failing: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Analytics:
+class Analytics(Struct, frozen=True, kw_only=True):
     """The figures for analysts: `refreshed` in seconds since the epoch, None before the first time; `failing` is of the last try."""
 
     refreshed: float | None
@@ -93,8 +90,7 @@ class Analytics:
     failing: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fetched:
+class Fetched(Struct, frozen=True, kw_only=True):
     """All requests to one host that ended so. `waited` for its budget and `took` in seconds."""
 
     host: str
@@ -105,8 +101,7 @@ class Fetched:
     took: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostNow:
+class HostNow(Struct, frozen=True, kw_only=True):
     """A host at this moment: `pace` in requests a second, `code` why it is blocked (None: it is not)."""
 
     host: str
@@ -115,8 +110,7 @@ class HostNow:
     leases: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Images:
+class Images(Struct, frozen=True, kw_only=True):
     """Missing images: `queued` by menus and unprocessed, addresses `waiting` for a download, and given up (`failed`).
     `oldest_due`: seconds since the first address became due."""
 
@@ -126,8 +120,7 @@ class Images:
     oldest_due: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matching:
+class Matching(Struct, frozen=True, kw_only=True):
     """Backlog of product matching: stores with a new menu (the oldest waiting `oldest` seconds), blocks to group, pairs to review."""
 
     stores: int
@@ -136,8 +129,7 @@ class Matching:
     reviews: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alerts:
+class Alerts(Struct, frozen=True, kw_only=True):
     """Alerts: `events` waiting to be sent; `pending` messages, the `oldest` for that many seconds; all stored messages
     `by_status`."""
 
@@ -147,8 +139,7 @@ class Alerts:
     by_status: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriceWatches:
+class PriceWatches(Struct, frozen=True, kw_only=True):
     """Confirmed price watches of a channel, and its messages that wait to be sent, for the first time or again."""
 
     channel: str
@@ -156,8 +147,7 @@ class PriceWatches:
     pending: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Crawls:
+class Crawls(Struct, frozen=True, kw_only=True):
     """Search crawls: running crawls, pages `under_way`, unread results (`waiting`). Seconds that the first crawl has been due
     (`late`) and that the first result has waited (`oldest`); None if there is none."""
 
@@ -168,31 +158,30 @@ class Crawls:
     oldest: float | None
 
 
-@dataclass(slots=True, kw_only=True)
-class Figures:
+class Figures(Struct, kw_only=True):
     """One reading. What could not be read is None, or empty; `seconds` is how long it took."""
 
     up: bool = False
     seconds: float = 0.0
-    queue: list[Queue] = field(default_factory=list)
-    ended: Mapping[Ended, int] = field(default_factory=dict)
+    queue: list[Queue] = []
+    ended: Mapping[Ended, int] = {}
     workers: Workers | None = None
     schedules: Schedules | None = None
-    recent_payloads: Mapping[str, int] = field(default_factory=dict)
+    recent_payloads: Mapping[str, int] = {}
     quarantined: int | None = None
     holders: list[partitions.Holder] | None = None
-    maintenance: list[MaintenanceJob] = field(default_factory=list)
+    maintenance: list[MaintenanceJob] = []
     analytics: Analytics | None = None
-    fetched: list[Fetched] = field(default_factory=list)
-    hosts: list[HostNow] = field(default_factory=list)
-    proxies: Mapping[str, int] = field(default_factory=dict)
+    fetched: list[Fetched] = []
+    hosts: list[HostNow] = []
+    proxies: Mapping[str, int] = {}
     images: Images | None = None
     matching: Matching | None = None
     alerts: Alerts | None = None
-    price_watches: list[PriceWatches] = field(default_factory=list)
+    price_watches: list[PriceWatches] = []
     crawls: Crawls | None = None
     assessment: Assessment | None = None
-    missing: list[str] = field(default_factory=list)
+    missing: list[str] = []
 
 
 class Reader:

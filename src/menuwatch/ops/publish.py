@@ -18,12 +18,12 @@ import contextlib
 import re
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.accounts import audit
 from menuwatch.catalog.cold_storage import ParquetPartitions
@@ -66,8 +66,7 @@ class NotPublished(MenuwatchError):
     """The destination failed; its current version is unchanged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Destination:
+class Destination(Struct, frozen=True, kw_only=True):
     """Where a dataset is published. `name` identifies it, `data_path` is where readers find its files by default."""
 
     name: str
@@ -253,8 +252,7 @@ def _place(part: Part) -> tuple[str, str]:
     return part.month, part.state
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
+class _Known(Struct, frozen=True, kw_only=True):
     """What the current version was made of. `sources`: the path of the file that each fingerprint gave, None if there were no rows;
     `files`: those of the version; `sizes`: of every file that is there, also of other versions."""
 

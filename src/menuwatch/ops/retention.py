@@ -33,6 +33,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from msgspec import Struct
+
 from menuwatch.accounts import credentials, idempotency
 from menuwatch.alerts import store as alerts
 from menuwatch.archive import retention as payloads
@@ -97,8 +99,7 @@ async def read_clock(conn: Connection, now: datetime) -> ClockReading:
     return reading
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
+class Retention(Struct, frozen=True, kw_only=True):
     """How long data is kept; None: forever."""
 
     history: timedelta = timedelta(days=30)

@@ -6,11 +6,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from psycopg import AsyncConnection
 
 from menuwatch.alerts import evaluate_menu as evaluate
@@ -216,8 +216,7 @@ PATIENCE = timedelta(seconds=20)
 """Time limit of a dry run: it locks the store's row, so a real crawl of the store waits meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
+class DryRun(Struct, frozen=True):
     """Result of a dry run. `counts` are those of a task's result, empty if nothing was applied; `refused` says why.
     `conn` shows the resulting catalogue while the context is open.
     """

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg.rows import class_row, dict_row
 
@@ -62,8 +63,7 @@ class DamagedFile:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RebuildResult:
+class RebuildResult(Struct, frozen=True, kw_only=True):
     """Result of rebuilding one store. `examples` are some of the products that differ; `refused` are payloads that were applied
     before and are now rejected, with the reason; `damaged` payloads are left out, as if the store had not been crawled then.
     `approximate` counts products whose texts before `since` are no longer in any payload, so that changes of their name may have a

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.archive import document
 from menuwatch.archive.document import Document
@@ -35,20 +35,18 @@ class NoMenu(Refused):
         self.platform = platform
 
 
-@dataclass(slots=True, kw_only=True)
-class Recordings:
+class Recordings(Struct, kw_only=True):
     """Content of the files: menus (archive files by time, then raw ones), and what was left out."""
 
-    menus: list[RecordedMenu] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    menus: list[RecordedMenu] = []
+    left_out: list[LeftOut] = []
     files: int = 0
     """Number of files, counting each member of a tar archive."""
     repeated: int = 0
     """Files whose page was already in another one."""
 
 
-@dataclass(slots=True, kw_only=True)
-class RecordedMenu:
+class RecordedMenu(Struct, kw_only=True):
     """The pages of one menu: those of one store from raw files, in order, or those of one archive file."""
 
     platform: Platform
@@ -62,13 +60,13 @@ class RecordedMenu:
     """The platform's id of the store, None if the files do not say."""
     fetched_at: datetime | None = None
     """When an archive file's menu was fetched; None for raw files."""
-    pages: list[bytes] = field(default_factory=list)
+    pages: list[bytes] = []
     complete: bool | None = None
     """Whether an archive file says its menu is complete; None for raw files."""
     partial: bool = False
     """A raw file says that it is a part of a menu."""
-    _ids: set[str] = field(default_factory=set)
-    _rows: set[str] = field(default_factory=set)
+    _ids: set[str] = set()
+    _rows: set[str] = set()
     _nameless: int = 0
     _total: int | None = None
     _total_pages: int | None = None

@@ -9,10 +9,10 @@ import re
 import tarfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.archive import document
 from menuwatch.archive.document import Document
@@ -42,8 +42,7 @@ LARGEST_MEMBER = 256_000_000
 """Maximum unpacked bytes of a member. Real menus have less than a tenth."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True, kw_only=True):
     """A file that was left out: a member of a tar archive, or a menu without products (`empty`)."""
 
     source: str

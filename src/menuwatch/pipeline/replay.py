@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from psycopg import AsyncConnection
 
 from menuwatch.archive import document
@@ -52,8 +53,7 @@ class Replayed:
     undated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """Result of a replay: menus, and what was left out: members of tar archives, and empty menus among other files."""
 
     menus: tuple[Replayed, ...]

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
 import psycopg
+from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg.rows import class_row, dict_row
 
@@ -93,8 +93,7 @@ def _long_unseen(seen: datetime | None, crawl: UnobservedCrawl) -> bool:
     return seen is not None and seen < crawl.crawled_at - LONG_UNSEEN
 
 
-@dataclass(frozen=True, slots=True)
-class StateRestore:
+class StateRestore(Struct, frozen=True):
     """Restores one store's products, in the caller's transaction, which holds its row. Statements of `rebuild.sql` have copied the
     previous rows; nothing is deleted yet.
     """
@@ -104,7 +103,7 @@ class StateRestore:
     store_id: int
     at: datetime
     """The crawl whose state is restored."""
-    approximate: set[int] = field(default_factory=set)
+    approximate: set[int] = set()
     """Products that were seen later as well, and whose texts may be from a later time."""
 
     async def load_state_at(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.catalog.model import Product, ProductWarning
 
@@ -86,8 +87,7 @@ def page_count(total: int | None, per_page: int | None, rows: int) -> int | None
     return -(-total // per_page)
 
 
-@dataclass(frozen=True, slots=True)
-class PageInfo:
+class PageInfo(Struct, frozen=True):
     """A page's data for paging: `ids` has one entry per item, None without a readable id. `strict`: the body was found to be strict
     JSON.
     """

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 FIELDS = ("pickupHours", "specialHours", "working_hours")
@@ -25,8 +26,7 @@ Opening = tuple[int, int]
 """Minutes after midnight; the end of one that lasts into the next day is beyond 24 hours."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenState:
+class OpenState(Struct, frozen=True, kw_only=True):
     """Whether a store is open. `until` is when that ends, `opens` when it opens next; None if not within a week, or not known."""
 
     is_open: bool
@@ -35,12 +35,11 @@ class OpenState:
     opens: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpeningHours:
+class OpeningHours(Struct, frozen=True, kw_only=True):
     """Hours by weekday (0 is Monday) and for special days. None: closed on that day; a missing weekday is not known."""
 
     week: Mapping[int, Opening | None]
-    special: Mapping[date, Opening | None] = field(default_factory=dict)
+    special: Mapping[date, Opening | None] = {}
     for_pickup: bool = False
     """They are those of orders for pickup."""
 

@@ -35,7 +35,8 @@ counts as a separate row.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from menuwatch.core.errors import BadPayload
 from menuwatch.platforms.envelope import check_count
@@ -49,34 +50,31 @@ MAX_MENU_BYTES = 256_000_000
 """Maximum bytes of all pages of a menu, which are in memory together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """Request this page (from 0). `again` says that it is a retry of the last one."""
 
     page: int
     again: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """The crawl has ended. `complete` is false if products are known to be missing; `empty` if there were none at all."""
 
     complete: bool
     empty: bool = False
 
 
-@dataclass(slots=True)
-class _Pass:
+class _Pass(Struct):
     """Observations of one pass over the pages."""
 
     number: int
     page: int = 0
     rows: int = 0
-    ids: set[str] = field(default_factory=set)
-    sizes: list[int] = field(default_factory=list)
-    pages: set[frozenset[str]] = field(default_factory=set)
+    ids: set[str] = set()
+    sizes: list[int] = []
+    pages: set[frozenset[str]] = set()
     stale: int = 0
-    totals: list[int] = field(default_factory=list)
+    totals: list[int] = []
     retries: int = 0
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+
+from msgspec import Struct
 
 import menuwatch
 from menuwatch.config.platforms import ENTRY_POINTS, PlatformSettings, platform_settings, prefix
@@ -21,8 +22,7 @@ _DUTCHIE = "dutchie"
 """Its settings have names of their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unusable:
+class Unusable(Struct, frozen=True):
     """A platform of an installed package that gives no adapter: stores of that platform are not crawled, everything else works."""
 
     name: str

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.catalog.model import Product
 from menuwatch.core.errors import BadPayload
@@ -19,8 +20,7 @@ from menuwatch.platforms.fields import Coverage
 from menuwatch.platforms.json_repair import read_leniently, storable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
+class Dropped(Struct, frozen=True, kw_only=True):
     """An item that gave no product."""
 
     source: Annotated[str, doc("File.")]
@@ -31,8 +31,7 @@ class Dropped:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldReport:
+class FieldReport(Struct, frozen=True, kw_only=True):
     """One field of the pages."""
 
     field: str
@@ -47,8 +46,7 @@ class FieldReport:
     odd_example: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnReport:
+class ColumnReport(Struct, frozen=True, kw_only=True):
     """One column of the products."""
 
     column: str

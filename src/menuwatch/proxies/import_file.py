@@ -10,7 +10,8 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from menuwatch.core.errors import Refused
 from menuwatch.proxies.location import LOCATION, Location
@@ -36,16 +37,14 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _UNFORESEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejected:
+class Rejected(Struct, frozen=True, kw_only=True):
     """A line that is not a valid proxy. `number` counts from 1."""
 
     number: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedProxy:
+class ParsedProxy(Struct, frozen=True, kw_only=True):
     """A proxy and its line number."""
 
     number: int

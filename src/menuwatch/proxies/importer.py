@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Unpack
+
+from msgspec import Struct
 
 from menuwatch.accounts import audit
 from menuwatch.config.settings import Settings
@@ -44,13 +46,12 @@ class ImportedProxy:
     reason: str | None
 
 
-@dataclass(slots=True, kw_only=True)
-class ImportResult:
+class ImportResult(Struct, kw_only=True):
     """Result of an import. `repeated` are lines whose proxy occurs again later: the later line counts."""
 
-    proxies: list[ImportedProxy] = field(default_factory=list)
-    rejected: list[Rejected] = field(default_factory=list)
-    repeated: list[int] = field(default_factory=list)
+    proxies: list[ImportedProxy] = []
+    rejected: list[Rejected] = []
+    repeated: list[int] = []
 
     @property
     def added(self) -> int:

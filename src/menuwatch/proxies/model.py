@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Literal, Self
 
+from msgspec import Struct
+
 from menuwatch.core.errors import NotNow
 from menuwatch.core.http import proxy_address
 from menuwatch.core.postpone import PostponeCode
@@ -77,8 +79,7 @@ class ProbeState(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class TestFailure:
+class TestFailure(Struct, frozen=True):
     """Why a proxy is not activated yet. `reason` is for people and holds no password."""
 
     __test__ = False  # keeps pytest from collecting it

@@ -115,8 +115,7 @@ class ProxyFilter:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddedProxy:
+class AddedProxy(Struct, frozen=True, kw_only=True):
     """`created` is false for a known proxy, which got the new password and location."""
 
     id: int
@@ -124,8 +123,7 @@ class AddedProxy:
     created: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProxyHealthReport:
+class ProxyHealthReport(Struct, frozen=True, kw_only=True):
     """`failing` names some of the active proxies that fail, and why; `locked`: passwords that cannot be decrypted; `in_clear` of the
     `passwords` are not encrypted."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch import __version__
 from menuwatch.db import sql
@@ -36,8 +36,7 @@ ACCEPT_CRAWLS = 5
 _BATCH = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True, kw_only=True):
     """Menus that were measured and compared, and findings that opened and closed."""
 
     menus: int = 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import Struct
 
 from menuwatch.db import sql
 from menuwatch.db.pool import Connection
@@ -17,8 +18,7 @@ READ = 40_000
 _STEPS = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Depth:
+class Depth(Struct, frozen=True):
     """`most[n]`: tasks that were due and not claimed, at most at once in the n-th `step` from `since` on; `last`: at the end."""
 
     since: datetime

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
+from msgspec import Struct
 from psycopg import AsyncConnection
 
 from menuwatch.accounts import audit
@@ -28,8 +28,7 @@ STATE_ROLES = (Role.PAYLOAD_FETCH, Role.PRODUCT_DISCOVERY)
 """Roles that can be enqueued for many stores: they need only a store."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRequest:
+class TaskRequest(Struct, frozen=True, kw_only=True):
     """A requested task. `platform` defaults to the store's, or else the first one."""
 
     role: Role
@@ -97,8 +96,7 @@ async def enqueue_follow_ups(
     await store.enqueue(conn, await _validate(conn, requests, platforms, "follow_ups"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreSelection:
+class StoreSelection(Struct, frozen=True, kw_only=True):
     """Selection of stores: those of a state, or all; with `only_due` those whose crawl interval has passed."""
 
     role: Role
@@ -112,8 +110,7 @@ class StoreSelection:
         return None if self.state is None else self.state.strip().upper()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnqueuePreview:
+class EnqueuePreview(Struct, frozen=True, kw_only=True):
     """What enqueueing for a selection would do: of `stores`, `unusable` ones are disabled or not found on their platform, `not_due`
     ones are not due (with `only_due`), `waiting` ones have an equal task pending."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from psycopg import AsyncConnection
 
 from menuwatch.db import sql
@@ -46,8 +47,7 @@ class Suggestion:
     end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CursorContext:
+class CursorContext(Struct, frozen=True, kw_only=True):
     """Context of the cursor: in the value of `key`, or (None) where a qualifier may begin. `typed` is the text before the cursor."""
 
     key: str | None

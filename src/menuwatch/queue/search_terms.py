@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
 
 LONGEST = 200
 """Longest search text, in characters."""
@@ -24,8 +25,7 @@ _DAY = timedelta(days=1)
 _EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Struct, frozen=True, kw_only=True):
     """An invalid part of the query, from `start` to before `end` (characters, from 0), with what is wrong and what to write
     instead."""
 
@@ -46,8 +46,7 @@ class Wrong(Exception):
         self.wrong, self.right = wrong, right
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class Term(Struct, frozen=True, kw_only=True):
     """`key:value`, or plain text. `value_start` is the position of its value, including the quote if it is `quoted`."""
 
     key: str | None

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import psutil
+from msgspec import Struct
 from psycopg.rows import class_row
 
 from menuwatch.core.logging import get_logger
@@ -39,8 +40,7 @@ class LeaseHolder:
     place: str = field(default_factory=machine_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
+class Lease(Struct, frozen=True, kw_only=True):
     """The row. `held`: a supervisor holds it now; only then are the worker counts valid."""
 
     desired: int | None
@@ -57,8 +57,7 @@ class Lease:
     held: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerCount:
+class WorkerCount(Struct, frozen=True, kw_only=True):
     """Number of a supervisor's workers by state; those that leave still run, but are not among `running`."""
 
     running: int = 0
@@ -67,8 +66,7 @@ class WorkerCount:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class Member(Struct, frozen=True, kw_only=True):
     """Registry data of one process: whether it was decommissioned, and its number of tasks."""
 
     pid: int

@@ -16,10 +16,10 @@ import re
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from msgspec import Struct
 from psycopg.rows import class_row
 
 from menuwatch.config.settings import Settings
@@ -56,8 +56,7 @@ class Changed(ClusterError):
     """The StatefulSet changed after it was read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatefulSetStatus:
+class StatefulSetStatus(Struct, frozen=True, kw_only=True):
     """Snapshot of the StatefulSet: desired, existing and ready pods. `version` changes with every change of it."""
 
     wanted: int
@@ -176,8 +175,7 @@ class StatefulSets:
         return ClusterError(f"the API server at {server} refused to {verb} {resource} of {which} ({code}): {message}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleRequest:
+class ScaleRequest(Struct, frozen=True, kw_only=True):
     """The row. `desired` None: no request. `late`: no server has checked it lately."""
 
     desired: int | None
@@ -185,8 +183,7 @@ class ScaleRequest:
     late: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrainingWorker:
+class DrainingWorker(Struct, frozen=True, kw_only=True):
     """A live worker in a pod to remove."""
 
     worker_id: str

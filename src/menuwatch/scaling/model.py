@@ -22,8 +22,7 @@ class Limits:
     high: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleStatus:
+class ScaleStatus(Struct, frozen=True, kw_only=True):
     """Status of a scaler: current and desired number; progress or obstacles in words; why scaling is impossible, if it is; and its
     own limits, None if only the settings limit it."""
 

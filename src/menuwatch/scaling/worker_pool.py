@@ -27,6 +27,7 @@ from random import Random
 from typing import Protocol
 
 import psycopg
+from msgspec import Struct
 from psycopg_pool import PoolTimeout
 
 from menuwatch.core.backoff import Backoff
@@ -53,8 +54,7 @@ class OnEnd(Protocol):
     async def __call__(self, *, pid: int, since: datetime) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class Timing(Struct, frozen=True, kw_only=True):
     """Times in seconds. A process that ran for `proven` before it crashed is restarted as after a first crash; `interval` is the
     time between steps."""
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from msgspec import Struct
+
 from menuwatch.search_crawl.protocols import UrlType
 from menuwatch.search_crawl.rules import Pacing
 
@@ -32,8 +34,7 @@ class ItemStatus(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Struct, frozen=True, kw_only=True):
     """One row of `crawl_jobs`; 21_search_crawls.sql of the schema describes its columns."""
 
     id: int
@@ -54,8 +55,7 @@ class Job:
     cancelled_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
+class NewJob(Struct, frozen=True, kw_only=True):
     """A job to start. `urls` are those of its searches, each once, and `searched` the keyword of each; the first of several keywords
     with the same URL."""
 
@@ -110,8 +110,7 @@ class Item:
         return Reference(job_id=self.job_id, url_type=self.url_type, item_id=self.id, attempt=self.attempt)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingDelivery:
+class PendingDelivery(Struct, frozen=True, kw_only=True):
     """A delivery claimed for processing, with its page."""
 
     id: int

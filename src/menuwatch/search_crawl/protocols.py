@@ -11,6 +11,8 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol
 
+from msgspec import Struct
+
 from menuwatch.core.errors import MenuwatchError
 
 LARGEST_PAGE = 16_000_000
@@ -25,8 +27,7 @@ class UrlType(StrEnum):
     PRODUCT = "product"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Struct, frozen=True, kw_only=True):
     """What a page leads to. `url` is absolute, on one of the site's hosts, and spelled one way only: a page has one address. `page`
     is the number of a page of results, counted from 1; None for a product."""
 
@@ -98,8 +99,7 @@ class Site(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class Order(Struct, frozen=True, kw_only=True):
     """A page to fetch. `reference` is returned with the delivery; `postback_url` is the webhook, None if the provider needs none;
     `country` is two letters, lower case."""
 
@@ -110,8 +110,7 @@ class Order:
     country: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class Delivery(Struct, frozen=True, kw_only=True):
     """What a provider brings: a page inline (`html`, bytes as they came, perhaps compressed) or where it lies (`html_url`), or an
     `error`."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -63,8 +62,7 @@ class CrawlReparse(Struct, kw_only=True):
     next: Annotated[int | None, doc("Value of `after` for the following pages; null when all were read.")] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Archived:
+class _Archived(Struct, frozen=True, kw_only=True):
     """A page and the attempt whose body is archived."""
 
     id: int

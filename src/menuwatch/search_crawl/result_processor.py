@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import ClassVar
 from urllib.parse import urlsplit
 
 import psycopg
+from msgspec import Struct
 
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.errors import Transient
@@ -44,8 +44,7 @@ _MOST_TRIES = 30
 _AGAIN = timedelta(seconds=20)
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(Struct, frozen=True):
     """Result of reading a delivery: a page, or the error; and the path of its archived body."""
 
     page: Page | None

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+from msgspec import Struct
+
 from menuwatch.search_crawl.protocols import CrawledProduct
 
 LONGEST_PAUSE = timedelta(hours=1)
@@ -91,8 +93,7 @@ class Submit:
     priority: int
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Nothing to do before `until`, unless something changes."""
 
     until: datetime

@@ -11,10 +11,11 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import ClassVar
+
+from msgspec import Struct
 
 from menuwatch.core.clock import Clock, SystemClock
 from menuwatch.core.logging import get_logger
@@ -43,8 +44,7 @@ Postback = Callable[[str], Awaitable[str]]
 """Webhook URL for the provider of that name."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Ordered:
+class _Ordered(Struct, frozen=True):
     job: Job
     item: Item
     submitting_until: datetime

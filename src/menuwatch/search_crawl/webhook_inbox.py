@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg.rows import class_row, dict_row
 
@@ -18,8 +18,7 @@ _q = sql.load(__package__, "webhook_inbox.sql")
 _Conn = AsyncConnection[Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchOrder:
+class FetchOrder(Struct, frozen=True, kw_only=True):
     """A page that a worker fetches. `awaited`: its attempt is the one under way still."""
 
     id: int
@@ -29,8 +28,7 @@ class FetchOrder:
     awaited: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredDelivery:
+class StoredDelivery(Struct, frozen=True, kw_only=True):
     """Result of storing a delivery: `known` is whether such an attempt exists, `id` the row if its page is still awaited."""
 
     known: bool

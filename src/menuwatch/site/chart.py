@@ -5,9 +5,10 @@ a menu gets into the SVG.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from menuwatch.site import format as words
 from menuwatch.storefront.price_history import PriceLine, State, Step
@@ -61,8 +62,7 @@ class Figure(NamedTuple):
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnLine:
+class DrawnLine(Struct, frozen=True, kw_only=True):
     """Its path, the paths of struck prices and of prices while out of stock, and the same as figures and as rows, newest first."""
 
     label: str
@@ -76,8 +76,7 @@ class DrawnLine:
     """Older rows that the table leaves out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class Chart(Struct, frozen=True, kw_only=True):
     """An SVG of WIDTH × HEIGHT: what it is about first, then the line that it is compared with."""
 
     lines: list[DrawnLine]

@@ -6,11 +6,11 @@ A location with several menus has one row for each size, from the menu that was 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.catalog.model import Batch
 from menuwatch.catalog.taxonomy.text import words
@@ -41,8 +41,7 @@ class OtherPrice(NamedTuple):
     seen_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabTable:
+class LabTable(Struct, frozen=True, kw_only=True):
     """Lab values, the largest first; `more` others are left out."""
 
     rows: Sequence[dict[str, Any]]
@@ -59,8 +58,7 @@ class ShownOffer(Offer, frozen=True, kw_only=True):
     promotions: list[dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(Struct, frozen=True, kw_only=True):
     """One location's price for one size; `menu` names the menu if the location has several."""
 
     offer: ShownOffer
@@ -69,8 +67,7 @@ class Line:
     others: Sequence[OtherPrice]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeTable:
+class SizeTable(Struct, frozen=True, kw_only=True):
     """The stores that list one size, the best first, and how many there are in all."""
 
     size: str | None

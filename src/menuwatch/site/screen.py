@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, unquote, urlencode
 
+from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -35,8 +35,7 @@ WIDTHS = (200, 400, 800)
 """Image widths in pixels; presets that need no signature (IMAGE_PRESETS)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
+class Around(Struct, frozen=True, kw_only=True):
     """The visitor's location. `typed` is their text; `place` is None if it is unknown."""
 
     typed: str = ""

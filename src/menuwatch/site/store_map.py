@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from menuwatch.geo import units
 from menuwatch.geo.postcodes import Place, Town, towns_between
@@ -47,8 +48,7 @@ class Label(NamedTuple):
     anchor: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreMark:
+class StoreMark(Struct, frozen=True, kw_only=True):
     """One store, or several that are at nearly the same place; `label` only where there is room for it."""
 
     x: float
@@ -59,8 +59,7 @@ class StoreMark:
     longitude: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreMap:
+class StoreMap(Struct, frozen=True, kw_only=True):
     """The drawing. `here` is the chosen place; `scale` the length of the bar in pixels and what it stands for; `missing` counts stores
     without a known position."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.platforms.opening_hours import DAY, Opening, OpeningHours, OpenState, read_hours
 from menuwatch.site import format as text
@@ -27,8 +27,7 @@ class DayHours(NamedTuple):
     is_today: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownHours:
+class ShownHours(Struct, frozen=True, kw_only=True):
     """Hours in words. `state`: `Open until 9 PM`; `is_open` None if it is not known."""
 
     state: str

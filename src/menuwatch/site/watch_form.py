@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated
 
 from fastapi import Depends, Request
+from msgspec import Struct
 from starlette.datastructures import FormData
 
 from menuwatch.config.settings import Settings
@@ -40,8 +40,7 @@ _FIELDS = {
 """Fields with their longest value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watchable:
+class Watchable(Struct, frozen=True, kw_only=True):
     """What a form offers: conditions and channels with their labels, sizes of a product, and one store besides all of them. Not
     `anywhere`: the alert is about one store. Price limits are in the currency of `state`."""
 

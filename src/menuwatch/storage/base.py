@@ -16,6 +16,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
+from msgspec import Struct
+
 from menuwatch.core.errors import Transient
 
 INCOMING = ".incoming"
@@ -26,8 +28,7 @@ class StorageUnavailable(Transient, OSError):
     """The object store did not answer, or answered with an error. Transient for tasks, an OSError for callers that handle disks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """A stored object. `size` in bytes; times of the last change, in nanoseconds and in seconds since 1970. Paths with the same
     `identity` are one object."""
 

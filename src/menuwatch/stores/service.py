@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -50,8 +49,7 @@ class Freshness(StrEnum):
     UNRESOLVED = "unresolved"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreFilter:
+class StoreFilter(Struct, frozen=True, kw_only=True):
     """Which stores; None takes all. `q` is text in the name, city or slug. `circle` leaves out stores without a position."""
 
     platform: str | None = None
@@ -67,7 +65,7 @@ class StoreFilter:
 
     def values(self) -> dict[str, Any]:
         """The filter as query parameters."""
-        values = {name: getattr(self, name) for name in self.__slots__ if name != "circle"}
+        values = {name: getattr(self, name) for name in self.__struct_fields__ if name != "circle"}
         return values | {
             **circle_values(self.circle),
             "freshness": None if self.freshness is None else list(map(str, self.freshness)),
@@ -170,8 +168,7 @@ async def platforms_and_states(conn: Connection) -> tuple[list[str], list[str]]:
     return row["platforms"], row["states"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CrawlSettings:
+class CrawlSettings(Struct, frozen=True, kw_only=True):
     """Whether a store is crawled, and the hours between two crawls."""
 
     enabled: bool

@@ -10,6 +10,8 @@ from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from typing import NamedTuple
 
+from msgspec import Struct
+
 LONGEST_PAGE = 200
 """Characters of a page's name that are kept."""
 LONGEST_AGENT = 512
@@ -64,8 +66,7 @@ class Where(NamedTuple):
     city: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class Counted(Struct, frozen=True, kw_only=True):
     """What is left of a visit when it is written down."""
 
     day: date

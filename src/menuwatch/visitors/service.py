@@ -7,7 +7,6 @@ days their daily mean is given, never their sum; only views are summed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address
@@ -122,8 +121,7 @@ class By(StrEnum):
     CITY = "city"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Period:
+class Period(Struct, frozen=True, kw_only=True):
     """Whole days in UTC: from `since` on, before `until`."""
 
     since: date

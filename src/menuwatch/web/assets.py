@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import mimetypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
 from fastapi import FastAPI, Request
+from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -24,8 +24,7 @@ _SMALL = 600
 """Below this size in bytes compression gains nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Asset:
+class _Asset(Struct, frozen=True):
     mark: str
     kind: str
     body: bytes

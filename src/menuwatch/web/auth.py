@@ -10,11 +10,11 @@ another site can never make use of both.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from fastapi import Depends, Request
+from msgspec import Struct
 from starlette._utils import get_route_path
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -171,8 +171,7 @@ def _may(found: Principal, permission: Permission) -> Principal:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Requires:
+class _Requires(Struct, frozen=True):
     """Dependency: the principal must have `reading` for safe methods, `writing` for others."""
 
     reading: Permission

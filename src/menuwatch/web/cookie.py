@@ -9,16 +9,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from menuwatch.config.settings import Settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cookie:
+class Cookie(Struct, frozen=True, kw_only=True):
     """How the cookie is set."""
 
     name: str

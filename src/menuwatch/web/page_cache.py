@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Any
 
 from cachetools import TLRUCache
+from msgspec import Struct
 from prometheus_client import Counter
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
@@ -33,8 +33,7 @@ def share(request: Request) -> None:
     request.scope.setdefault("state", {})[_SHARED] = True
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Struct, frozen=True):
     """A response. `route` is for metrics."""
 
     start: Message

@@ -3,8 +3,7 @@ which prevents session fixation."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -33,8 +32,7 @@ class WrongLogin(Exception):
         super().__init__("incorrect user name or password")
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedIn:
+class LoggedIn(Struct, frozen=True):
     """A session that began. `secret` goes into the cookie and nowhere else."""
 
     principal: Principal

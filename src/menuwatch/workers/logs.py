@@ -7,7 +7,6 @@ dropped, because there were too many or the database was away, and lines that we
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
@@ -70,8 +69,7 @@ class LogGaps(Struct, kw_only=True, frozen=True):
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewLine:
+class NewLine(Struct, frozen=True, kw_only=True):
     """A line to store. `details` is a JSON object; `dropped` lines were not stored between `dropped_since` and `at`."""
 
     at: datetime
@@ -102,7 +100,7 @@ def split_details(line: LogLine) -> tuple[list[tuple[str, str]], str | None]:
 
 async def insert(conn: _Conn, worker_id: str, lines: Sequence[NewLine]) -> None:
     """Appends lines to the worker's log, in one statement."""
-    columns = {name: [getattr(line, name) for line in lines] for name in NewLine.__dataclass_fields__}
+    columns = {name: [getattr(line, name) for line in lines] for name in NewLine.__struct_fields__}
     await conn.execute(_q.insert_lines, {"worker": worker_id, **columns})
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.core.errors import NotFound
 from menuwatch.db import sql
@@ -45,8 +46,7 @@ class _Heartbeat(msgspec.Struct, frozen=True):
     paused_roles_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerStatus:
+class WorkerStatus(Struct, frozen=True, kw_only=True):
     """One worker. `cpu` and `memory` are what its process uses, `machine_cpu` and `machine_memory` what its container or machine uses,
     as shares of the limits; None if not reported. `rss_mb` and `memory_total_mb` are MiB. `pending_commands` are not acknowledged
     yet; `version` is that of the software, None if not reported. `why` is why it claims nothing, or not everything."""

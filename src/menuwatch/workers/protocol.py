@@ -7,7 +7,6 @@ import contextlib
 import secrets
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -51,8 +50,7 @@ class ClaimedTasks(Struct, kw_only=True, frozen=True):
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptOfWorker:
+class AttemptOfWorker(Struct, frozen=True, kw_only=True):
     """An attempt that a worker claims to run, for `ran` seconds so far (None: unknown)."""
 
     worker_id: str

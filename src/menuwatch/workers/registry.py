@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
@@ -76,8 +77,7 @@ class Identity:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryEntry:
+class RegistryEntry(Struct, frozen=True, kw_only=True):
     """One row of `worker_registry`; `heartbeat` is the body of the last beat, empty before the first."""
 
     worker_id: str

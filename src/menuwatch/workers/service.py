@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -92,8 +91,7 @@ class RoleWorkers(Struct, kw_only=True, frozen=True):
     slots: Annotated[int, doc("Tasks that the live workers run at once.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerFilter:
+class WorkerFilter(Struct, frozen=True, kw_only=True):
     """Which workers; None takes all. `role` takes those that may claim it."""
 
     statuses: Sequence[str] | None = None

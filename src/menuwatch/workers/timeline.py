@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.db import sql
 from menuwatch.db.clock import database_now
@@ -41,8 +41,7 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
     row: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
+class Lane(Struct, frozen=True, kw_only=True):
     """One worker: its bars from the oldest on, in that many `rows`. Without a `name` it is no longer in the registry, and neither is
     known when it `began` nor when it `left` (None as well while it has not)."""
 
@@ -56,8 +55,7 @@ class Lane:
     bars: Sequence[Bar]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class Timeline(Struct, frozen=True, kw_only=True):
     """Workers by pod and name. Where there were more than BARS tasks, it begins later than was asked, and `cut` is true."""
 
     since: datetime

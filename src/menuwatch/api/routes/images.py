@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
+from msgspec import Struct
 
 from menuwatch.api.problems import BrokenPicture, InvalidValue, Missing, NotSigned, RefusedRequest, Unavailable, respond
 from menuwatch.api.responses import matches
@@ -33,8 +33,7 @@ _SAFE = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "defaul
 _ESCAPED = re.compile(rb"%(2f|5c|00)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class ImageParts:
+class ImageParts(Struct, frozen=True):
     """The parts that the route uses."""
 
     server: ImageServer

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from msgspec import Struct
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -25,8 +26,7 @@ Samples = float | None | Mapping[tuple[str, ...], float]
 """The value of a family without labels, None if it is unknown; of one with labels the value by label values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """One metric: its samples are `read` from a snapshot; of a part that could not be read there are none."""
 
     name: str

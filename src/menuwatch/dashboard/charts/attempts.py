@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from menuwatch.core.format import pluralize
 from menuwatch.dashboard.charts.svg import rect, svg
@@ -35,8 +36,7 @@ KINDS = {
 """Colour of an attempt by its outcome."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requests:
+class Requests(Struct, frozen=True, kw_only=True):
     """Equal requests in a row: same host, identity, outcome and error. `bars` is their waterfall; times in seconds."""
 
     first: FetchAttempt

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from menuwatch.core.format import pluralize, timestamp
 from menuwatch.dashboard.charts.svg import line, rect, svg
@@ -46,8 +46,7 @@ EVENTS = {
 """Colour and name of each kind of event."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaneFigures:
+class LaneFigures(Struct, frozen=True, kw_only=True):
     """`busy` is the share of time spent on tasks, `gap` the longest idle time in seconds; None if the worker is too young, or the
     time of its start unknown."""
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from menuwatch.core.format import number, percent, pluralize
 from menuwatch.workers.pods import PodStatus, State, WorkerStatus
@@ -37,8 +37,7 @@ _MARKS = 24
 """Most marks around a pod."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """Where pods stand: their centres, from the top clockwise, ring by ring; `left`, `top`, `width`, `height` is what is seen. Below
     `strip` there is nothing but the card."""
 

@@ -10,12 +10,12 @@ the data are in the page, colors follow the theme, and live updates keep the zoo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Literal
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from menuwatch.core.format import duration, money, number, percent, size
 
@@ -33,8 +33,7 @@ _TEXT: dict[Unit, Callable[[Any], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """A value for each time of the chart; None leaves a gap. `steps`: a value holds until the next one; `line`: in a stack, a line
     that is not part of the sum, such as a limit."""
 
@@ -47,8 +46,7 @@ class Series:
     line: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TimeChart:
+class TimeChart(Struct, frozen=True):
     """A chart. `id` is unique on the page, `label` its text alternative; `times` are the starts of intervals as long as `step`, or
     moments (None), oldest first. `partial`: the last interval has not ended. A click opens `href`, in which `{from}` and `{to}`
     stand for the interval. Charts of one `group` share zoom and cursor. Percentages are shares from 0 to 1; amounts of money are in

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from menuwatch.core.format import approx_duration, pluralize, timestamp
 from menuwatch.dashboard.charts.svg import join, line, rect, svg, text
@@ -25,8 +25,7 @@ _NAME = 26
 """Characters of a name that fit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleLane:
+class ScheduleLane(Struct, frozen=True, kw_only=True):
     """One row: `moments` with a count for each, or None. A lane with counts has bars, one without has marks."""
 
     name: str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Request
 from markupsafe import Markup
+from msgspec import Struct
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
@@ -135,8 +135,7 @@ async def show_payload_items(
     return screen.render(request, "payloads/data.html", context)
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(Struct, frozen=True):
     """One item: the product that it is, as a tree (None where no tree can be made of it), and as text."""
 
     name: str | None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Query, Request
+from msgspec import Struct
 from starlette.responses import Response
 
 from menuwatch.accounts.model import Permission
@@ -46,8 +46,7 @@ FORCED = "They are active immediately, without a test. Failures show up in tasks
 Ids = Annotated[list[Annotated[int, Query(ge=1, le=2**31 - 1)]], Query(alias="id", max_length=1000)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Selection:
+class _Selection(Struct, frozen=True, kw_only=True):
     """What is done to which proxies: to those with these ids, or to all that the filters match."""
 
     action: ProxyAction

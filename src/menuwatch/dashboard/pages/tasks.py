@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Form, Query, Request
+from msgspec import Struct
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from menuwatch.accounts.model import Permission
@@ -56,8 +57,7 @@ router = APIRouter(dependencies=[require(Permission.READ)])
 _writes: Any = [require(Permission.TASKS)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tab:
+class Tab(Struct, frozen=True, kw_only=True):
     """One state of the list. `count` is None if counting takes too long."""
 
     name: str
@@ -248,8 +248,7 @@ _TOLERANCE = 20
 """By how many tasks the selection may have grown since the preview."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Selection:
+class _Selection(Struct, frozen=True, kw_only=True):
     """Which tasks: those with these ids, or all that the search finds."""
 
     act: str

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.core.errors import MenuwatchError, Refused
 from menuwatch.core.fsync import sync_folder
@@ -98,8 +99,7 @@ def write_whole(place: Path, content: bytes) -> None:
     sync_folder(place.parent)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(Struct, frozen=True, kw_only=True):
     """A content that is in the folder now; `new` where it was not before."""
 
     sha256: str

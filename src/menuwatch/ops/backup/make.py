@@ -10,11 +10,11 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 import menuwatch
 from menuwatch.core.errors import Refused
@@ -131,19 +131,18 @@ def make(
     return result
 
 
-@dataclass(slots=True, kw_only=True)
-class _Files:
+class _Files(Struct, kw_only=True):
     folder: Folder
     tree: Tree
     named: set[str]
     needed: set[str]
     known: dict[str, File]
     progress: OnProgress
-    taken: dict[str, File] = field(default_factory=dict)
-    missing: list[str] = field(default_factory=list)
+    taken: dict[str, File] = {}
+    missing: list[str] = []
     copied: int = 0
     copied_bytes: int = 0
-    _contents: dict[Hashable, File] = field(default_factory=dict)
+    _contents: dict[Hashable, File] = {}
     """One file may have many names, and is read once."""
 
     def take_all(self, began: float, note: Callable[[File], None]) -> None:

@@ -8,10 +8,10 @@ import graphlib
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import LiteralString
 
 import psycopg
+from msgspec import Struct
 from psycopg import sql as compose
 from psycopg.rows import dict_row
 
@@ -67,8 +67,7 @@ class Digest:
         return f"{self._sum % (1 << (8 * _DIGEST_BYTES)):0{2 * _DIGEST_BYTES}x}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dumped:
+class Dumped(Struct, frozen=True, kw_only=True):
     """What the database held at its moment."""
 
     postgresql: str

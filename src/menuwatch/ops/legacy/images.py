@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct
 from psycopg import AsyncConnection
 
 from menuwatch.catalog import store as catalog
@@ -45,8 +45,7 @@ class _Owner(NamedTuple):
     url: str | None
 
 
-@dataclass(slots=True)
-class Images:
+class Images(Struct):
     """One import of images. `folder` is the former storage root, which may be `files`' own."""
 
     conn: AsyncConnection[Any]
@@ -56,8 +55,8 @@ class Images:
     hosts: Collection[str]
     """Hosts that images may be downloaded from."""
     dry_run: bool
-    _folders: dict[tuple[str, str], set[int]] = field(default_factory=dict)
-    _named: dict[str, tuple[int, str]] = field(default_factory=dict)
+    _folders: dict[tuple[str, str], set[int]] = {}
+    _named: dict[str, tuple[int, str]] = {}
     """Path of a former product's image → its store here and the platform's id."""
 
     async def take(self) -> None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
@@ -66,14 +67,13 @@ class Target:
     folder: Path | None = None
 
 
-@dataclass(slots=True)
-class _Menu:
+class _Menu(Struct):
     """The rows of one crawl."""
 
     at: datetime
     rows: int = 0
     doubled: int = 0
-    raw: dict[str, Any] = field(default_factory=dict)
+    raw: dict[str, Any] = {}
 
 
 async def take(
@@ -143,8 +143,7 @@ async def _take(
         report.products.skip("already exists", count=here)
 
 
-@dataclass(slots=True)
-class _Store:
+class _Store(Struct):
     """One store's history, in one transaction."""
 
     conn: AsyncConnection[Any]
@@ -156,7 +155,7 @@ class _Store:
     taken: int = 0
     last: datetime | None = None
     products: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = {}
 
     async def take(self) -> None:
         """Takes it; the report learns of it once it is committed."""

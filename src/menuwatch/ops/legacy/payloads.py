@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from psycopg import AsyncConnection
 
 from menuwatch.archive import document
@@ -42,8 +42,7 @@ class _Merged(msgspec.Struct):
     pages: list[msgspec.Raw] | msgspec.UnsetType = msgspec.UNSET
 
 
-@dataclass(slots=True)
-class Payloads:
+class Payloads(Struct):
     """One import of payloads; `folder` is the former storage root."""
 
     conn: AsyncConnection[Any]
@@ -51,8 +50,8 @@ class Payloads:
     archive: FileArchive
     folder: Path | None
     dry_run: bool
-    _stores: dict[int, Store] = field(default_factory=dict)
-    _seen: set[tuple[int, datetime]] = field(default_factory=set)
+    _stores: dict[int, Store] = {}
+    _seen: set[tuple[int, datetime]] = set()
 
     async def take(self) -> None:
         """Takes each row in a transaction of its own; those that are here are skipped without reading their files."""

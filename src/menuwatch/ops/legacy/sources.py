@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from msgspec import Struct
 from psycopg import AsyncConnection
 from psycopg import sql as compose
 
@@ -29,8 +30,7 @@ _FIELD = 10_000_000
 """Most characters of one field of a CSV file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One row: where it stands, for people, and what it holds; or why it cannot be read."""
 
     place: str
@@ -78,8 +78,7 @@ def _encodes(value: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class CsvFiles:
+class CsvFiles(Struct, frozen=True):
     """CSV files with a line of headings, by table; several files of one table are read one after the other."""
 
     files: Mapping[str, Sequence[Path]]
@@ -175,8 +174,7 @@ NAMES = (SCHEDULES, RUNS, JOBS)
 """The tables by which a database of the former system is known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(Struct, frozen=True, kw_only=True):
     """One former table."""
 
     name: str
@@ -212,8 +210,7 @@ async def find_tables(
     return tables
 
 
-@dataclass(frozen=True, slots=True)
-class Database:
+class Database(Struct, frozen=True):
     """The tables of a database."""
 
     url: str

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
 from psycopg import AsyncConnection
 
 from menuwatch.catalog.taxonomy.text import clean
@@ -91,8 +92,7 @@ class Report:
         }
 
 
-@dataclass(slots=True)
-class Staging:
+class Staging(Struct):
     """Stages what a source has, on a connection of its own."""
 
     conn: AsyncConnection[Any]
@@ -100,9 +100,9 @@ class Staging:
     platforms: Mapping[str, Platform]
     report: Report
     now: datetime
-    _by_number: dict[str, int | None] = field(default_factory=dict)
+    _by_number: dict[str, int | None] = {}
     """Former number of a store → ours; None for one that was not taken."""
-    _by_platform: dict[tuple[str, str], int | None] = field(default_factory=dict)
+    _by_platform: dict[tuple[str, str], int | None] = {}
 
     async def all(self) -> None:
         """Stores, products, snapshots."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.core.errors import BadPayload
 from menuwatch.core.http import Response, Session
@@ -34,14 +34,13 @@ log = get_logger(__name__)
 Answer = TypeVar("Answer")
 
 
-@dataclass(slots=True)
-class Client:
+class Client(Struct):
     """Client of one endpoint. Remembers the operations whose hashes were refused, for its lifetime."""
 
     endpoint: str
     hashes: Mapping[str, str]
     retry: RequestRetry
-    refused: set[str] = field(default_factory=set)
+    refused: set[str] = set()
 
     async def request(
         self,

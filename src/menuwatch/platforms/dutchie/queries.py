@@ -8,8 +8,9 @@ refused, the query text below is sent instead: it requests only the fields that 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 PER_PAGE = 100
 """Products requested per page. The server clamps it (50 and 100 were seen), which paging handles."""
@@ -94,8 +95,7 @@ query ConsumerDispensaries($dispensaryFilter: dispensariesFilterInput!) {
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One GraphQL operation: its name, and its full text for when the hash is refused."""
 
     name: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from html import unescape
+
+from msgspec import Struct
 
 from menuwatch.catalog.taxonomy.text import clean
 from menuwatch.platforms.store_records import StoreRecord
@@ -31,8 +32,7 @@ _SITE_NAME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SitePage:
+class SitePage(Struct, frozen=True, kw_only=True):
     """What a page tells. `uses_joint`: the plugin is on it; `whole`: it is not cut off; `title`: the site's, else its own."""
 
     uses_joint: bool

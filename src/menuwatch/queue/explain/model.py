@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
+from msgspec import Struct
 
 from menuwatch.core.postpone import PostponeCode
 from menuwatch.core.shapes import Instant, doc
@@ -89,8 +90,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     details: Annotated[dict[str, Any], doc("Further facts: retries, the last error, the live workers.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerFacts:
+class WorkerFacts(Struct, frozen=True, kw_only=True):
     """A worker that has not stopped. `roles` None means any; `slots` None that it has not reported them; `silent` in seconds."""
 
     worker_id: str
@@ -106,8 +106,7 @@ class WorkerFacts:
     paused_roles_code: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostFacts:
+class HostFacts(Struct, frozen=True, kw_only=True):
     """A host. `code` None: it takes requests; else why not, and `until` when it does again, None: when an operator resumes it."""
 
     host: str

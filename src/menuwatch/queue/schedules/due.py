@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from cronsim import CronSim
@@ -104,8 +105,7 @@ def latest_in_any_zone(line: str, now: datetime) -> datetime:
     return Cron(line, ["UTC"]).next_due(now + day) + day
 
 
-@dataclass(frozen=True, slots=True)
-class Cron:
+class Cron(Struct, frozen=True):
     """Firings by a cron line, in each of the time zones. Local times that a change of the clocks leaves out are made up for
     right after it; those that occur twice fire once."""
 

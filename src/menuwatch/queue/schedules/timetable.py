@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from msgspec import Struct
 from psycopg import AsyncConnection
 
 from menuwatch.db import sql
@@ -23,8 +24,7 @@ STEP = timedelta(minutes=15)
 """Interval in which planned crawls are counted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """A firing: its planned time, when it was made, how many tasks it added, and its error, if any."""
 
     fire_at: datetime

@@ -6,12 +6,12 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from decimal import Decimal
 from html import unescape
 from typing import Any
 
 import chompjs
+from msgspec import Struct
 
 MAX_CHARS = 2_000_000
 """Characters scanned after the start of a literal. Those of the sites have less than a tenth."""
@@ -53,8 +53,7 @@ _OPENS_LINK = re.compile(r"a(?:\s|$)", re.IGNORECASE)
 _CLOSES_LINK = re.compile(r"/a(?:\s|$)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Html:
+class Html(Struct, frozen=True):
     """A page. `markup` is the page without comments, scripts and styles; `scripts` are the contents of runnable scripts, in order."""
 
     markup: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
+from msgspec import Struct
 
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.core.errors import NotFound
@@ -145,8 +145,7 @@ def _with_size(path: str, size: str | None) -> str:
     return f"{path}?{urlencode({'size': size})}" if size is not None else path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class History(Struct, frozen=True, kw_only=True):
     """The price history of one size, with links to other ranges; `more` stores are not compared."""
 
     heading: str

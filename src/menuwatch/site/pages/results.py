@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
+from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
 
 from menuwatch.catalog.taxonomy.sizes import size_order
@@ -38,8 +39,7 @@ _ON_PAGE = 24
 _PATIENCE_SECONDS = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class Option(Struct, frozen=True, kw_only=True):
     """One link of a facet."""
 
     label: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from menuwatch.core.clock import Clock
 from menuwatch.core.logging import get_logger
@@ -28,8 +29,7 @@ ROLES_TIMEOUT = 2.0
 """Seconds that the check may take."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claimable:
+class Claimable(Struct, frozen=True):
     """The roles that may be claimed now; `reason` and `code` say why the others may not.
 
     `again`: seconds until the next check. Roles that are closed with it are not reported: they open within moments.

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import psycopg
+from msgspec import Struct
 
 from menuwatch.core.backoff import Backoff
 from menuwatch.core.clock import Clock
@@ -39,8 +40,7 @@ class _CommitUnknown(Exception):
     """The connection broke during COMMIT: it may or may not have happened."""
 
 
-@dataclass(slots=True)
-class _Progress:
+class _Progress(Struct):
     committing: bool = False
 
 

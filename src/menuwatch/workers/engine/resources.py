@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import msgspec
 import psutil
+from msgspec import Struct
 
 from menuwatch.config.settings import Settings
 from menuwatch.core.clock import Clock, SystemClock
@@ -24,8 +25,7 @@ from menuwatch.workers.engine.claim_gate import ClaimGate, GateChange
 from menuwatch.workers.registry import Resources
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """Bytes in use that could not simply be given back, and the most there may be."""
 
     used: int
@@ -37,8 +37,7 @@ class Memory:
         return self.used / self.limit
 
 
-@dataclass(frozen=True, slots=True)
-class Processor:
+class Processor(Struct, frozen=True):
     """Seconds of processor time used so far, and how many processors' worth may be used at once."""
 
     used: float
@@ -143,8 +142,7 @@ class Thresholds:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True):
     """The machine at one moment. `cpu` is a share of the limit, None before it was measured long enough; `processors` is that limit;
     `lag` in seconds.
 
