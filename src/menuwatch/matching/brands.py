@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
@@ -81,15 +83,34 @@ class BrandIndex:
         return new
 
 
-async def learn(conn: AsyncConnection[Any], signed: Iterable[tuple[Listing, Signature]]) -> None:
+@dataclass(slots=True)
+class Spellings:
+    """How many listings of the catalog have each spelling of a brand, counted once for all stores that wait."""
+
+    menus: Mapping[int, datetime] = field(default_factory=dict)
+    """When the menus were fetched that stores had before anything was counted."""
+    listings: dict[str, int] = field(default_factory=dict)
+
+    def cover(self, menus: Mapping[int, datetime]) -> bool:
+        """Whether these menus are counted."""
+        return all(self.menus.get(store) == at for store, at in menus.items())
+
+    async def count(self, conn: AsyncConnection[Any], spellings: Iterable[str]) -> None:
+        """Counts those that are not counted yet."""
+        if new := sorted(set(spellings) - self.listings.keys()):
+            cursor = await conn.execute(_q.count_spellings, {"spellings": new}, prepare=False)
+            self.listings.update(await cursor.fetchall())
+
+
+async def learn(conn: AsyncConnection[Any], signed: Iterable[tuple[Listing, Signature]], counted: Spellings) -> None:
     """Adds brands and aliases that these listings name for the first time. What only names begin with is a `learned` alias until some
     menu has it in its brand field."""
     aliases: dict[str, tuple[str, str, str]] = {}
-    raw: dict[tuple[str, str], None] = {}
+    written_as: dict[str, set[str]] = defaultdict(set)
     for listing, signature in signed:
         if listing.brand and (brand_slug := slug_of(core := brand_core(listing.brand))):
             written = listing.brand.strip()
-            raw[brand_slug, written] = None
+            written_as[brand_slug].add(written)
             for alias in (" ".join(core), alias_of(written)):
                 if aliases.get(alias, ("", "", "learned"))[2] == "learned":
                     aliases[alias] = (written, brand_slug, "spelling")
@@ -110,9 +131,23 @@ async def learn(conn: AsyncConnection[Any], signed: Iterable[tuple[Listing, Sign
         spellings, slugs, origins = zip(*new.values(), strict=True)
         values = {"aliases": list(new), "spellings": list(spellings), "slugs": list(slugs), "origins": list(origins)}
         await conn.execute(_q.put_aliases, values)
-    if raw:
-        values = {"slugs": [brand_slug for brand_slug, _ in raw], "spellings": [text for _, text in raw]}
-        await conn.execute(_q.rename, values, prepare=False)
+    await _rename(conn, written_as, counted)
+
+
+async def _rename(conn: AsyncConnection[Any], written_as: Mapping[str, set[str]], counted: Spellings) -> None:
+    """Calls brands as most listings write them, unless a person named them. `written_as` has spellings by slugs."""
+    if not written_as:
+        return
+    cursor = await conn.execute(_q.brand_names, {"slugs": list(written_as)})
+    named = {one: name for one, name in await cursor.fetchall() if written_as[one] - {name}}
+    await counted.count(conn, (one for brand, name in named.items() for one in (name, *written_as[brand])))
+    renamed = {}
+    for brand, name in named.items():
+        best = min(written_as[brand], key=lambda one: (-counted.listings[one], one))
+        if counted.listings[best] > counted.listings[name]:
+            renamed[brand] = best
+    if renamed:
+        await conn.execute(_q.rename, {"slugs": list(renamed), "names": list(renamed.values())})
 
 
 async def rematch_names(conn: AsyncConnection[Any], new: Mapping[str, frozenset[tuple[str, ...]]]) -> None:

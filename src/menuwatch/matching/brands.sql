@@ -25,16 +25,15 @@ SELECT n.alias, n.spelling, coalesce(b.merged_into, b.id), n.origin
     ON CONFLICT (alias) DO UPDATE SET spelling = excluded.spelling, origin = excluded.origin
  WHERE brand_aliases.origin = 'learned';
 
+-- name: brand_names
+-- Those that no person named.
+SELECT slug, name FROM brands WHERE slug = ANY (%(slugs)s::text[]) AND NOT named_by_person;
+
+-- name: count_spellings
+SELECT s.spelling, (SELECT count(*) FROM catalog_products p WHERE p.brand_name = s.spelling) FROM unnest(%(spellings)s::text[]) s(spelling);
+
 -- name: rename
--- A brand is called as most listings write it, unless a person named it.
-WITH n AS (
-  SELECT DISTINCT ON (n.id) n.id, n.spelling FROM (
-    SELECT b.id, b.name, s.spelling, (SELECT count(*) FROM catalog_products p WHERE p.brand_name = s.spelling) AS listings
-      FROM unnest(%(slugs)s::text[], %(spellings)s::text[]) s(slug, spelling) JOIN brands b ON b.slug = s.slug AND b.name <> s.spelling AND NOT b.named_by_person) n
-   CROSS JOIN LATERAL (SELECT count(*) AS listings FROM catalog_products p WHERE p.brand_name = n.name) o
-   WHERE n.listings > o.listings
-   ORDER BY n.id, n.listings DESC, n.spelling)
-UPDATE brands b SET name = n.spelling FROM n WHERE b.id = n.id;
+UPDATE brands b SET name = n.name FROM unnest(%(slugs)s::text[], %(names)s::text[]) n(slug, name) WHERE b.slug = n.slug;
 
 -- name: names
 -- Listings whose brand is read from their names, and that have one of these words there.

@@ -11,30 +11,32 @@ grouped when no store waits, so that many new menus group each block once.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, ClassVar
 
 from psycopg import AsyncConnection
 
 from menuwatch.core.logging import get_logger
 from menuwatch.db import sql
-from menuwatch.db.items import Aside, described, log_refused, run_item, write_in_halves
+from menuwatch.db.items import Aside, described, log_refused, write_in_halves
 from menuwatch.db.loop import Loop
 from menuwatch.db.pool import Pool
 from menuwatch.db.query import fetch_all, fetch_one
 from menuwatch.matching import correction_keys, groups
 from menuwatch.matching.blocks import BlockRun, batches, group_blocks, waiting_blocks
-from menuwatch.matching.brands import BrandIndex
+from menuwatch.matching.brands import BrandIndex, Spellings
 from menuwatch.matching.judging import Grouper
 from menuwatch.matching.names import RULES
-from menuwatch.matching.taking import TakenIn, take_store_in
+from menuwatch.matching.taking import TakenIn, take_stores_in
 
 log = get_logger(__name__)
 _q = sql.load(__package__, "engine.sql")
 
 STORES_AT_ONCE = 50
+_STORES_IN_TRANSACTION = 10
 _LARGE = 2_000
 """Listings from which a run is a large one."""
 
@@ -57,11 +59,13 @@ class MatchRun:
 
 @dataclass(slots=True)
 class Memory:
-    """What a process knows from its former runs: failed stores and blocks, and for what state correction keys were renewed."""
+    """What a process knows from its former runs: failed stores and blocks, and for what state correction keys were renewed, and
+    spellings of brands."""
 
     stores: Aside = field(default_factory=Aside)
     blocks: Aside = field(default_factory=Aside)
     brands: BrandIndex = field(default_factory=BrandIndex)
+    spellings: Spellings = field(default_factory=Spellings)
     corrections: str | None = None
     analyzed: bool = False
     """Whether the tables were analyzed for a large run."""
@@ -85,14 +89,16 @@ async def match_changed_stores(
         if not locked:
             return run
         values = {"rules": RULES, "limit": limit, "exclude": list(memory.stores.now())}
-        stores = [row["id"] for row in await fetch_all(conn, _q.changed_stores, values)]
+        stores = {row["id"]: row["last_crawled_at"] for row in await fetch_all(conn, _q.changed_stores, values)}
         if stores:
             await memory.brands.load(conn)
-        for store_id in stores:
-            await _take_in(conn, store_id, run, memory)
+            await _cover(conn, stores, memory)
+        for start in range(0, len(stores), _STORES_IN_TRANSACTION):
+            await _take_in(conn, list(stores)[start : start + _STORES_IN_TRANSACTION], run, memory)
         # A brand that became known may have outdated listings of stores that were taken in before.
         run.more = run.taken.stores > 0 and bool(await fetch_all(conn, _q.changed_stores, {**values, "limit": 1}))
         if not run.more:
+            memory.spellings = Spellings()
             await _renew_corrections(conn, memory)
             await _group_waiting(conn, group, run, memory)
     if run.changed:
@@ -153,24 +159,36 @@ async def _lock(conn: AsyncConnection[Any], *, wait: bool) -> AsyncIterator[bool
             await conn.execute(_q.free_lock)
 
 
-async def _take_in(conn: AsyncConnection[Any], store_id: int, run: MatchRun, memory: Memory) -> None:
-    async def put_aside(reason: str) -> None:
+async def _cover(conn: AsyncConnection[Any], stores: Mapping[int, datetime | None], memory: Memory) -> None:
+    """Has spellings of brands counted again if one of these stores has a menu that they do not cover."""
+    if not memory.spellings.cover({number: at for number, at in stores.items() if at is not None}):
+        waiting = await (await conn.execute(_q.waiting_stores, {"rules": RULES})).fetchall()
+        memory.spellings = Spellings(dict(waiting))
+
+
+async def _take_in(conn: AsyncConnection[Any], store_ids: Sequence[int], run: MatchRun, memory: Memory) -> None:
+    def put_aside(store_id: int, error: Exception) -> None:
         run.failed += 1
+        log_refused("product_matcher", "store", store_id, error)
         log.warning(
             "matching of a store failed",
             action="match_store_failed",
             dispensary_id=store_id,
             again_in_seconds=round(memory.stores.put(store_id), 1),
-            error=reason,
+            error=described(error),
         )
 
-    known = memory.brands.known
-    if await run_item(
-        "product_matcher", "store", store_id, take_store_in(conn, store_id, memory.brands, run.taken), put_aside
-    ):
-        memory.stores.clear(store_id)
-    else:
-        memory.brands.known = known
+    async def take(batch: Sequence[int]) -> None:
+        known = memory.brands.known
+        try:
+            await take_stores_in(conn, batch, memory.brands, memory.spellings, run.taken)
+        except Exception:
+            memory.brands.known = known
+            raise
+        for store_id in batch:
+            memory.stores.clear(store_id)
+
+    await write_in_halves(store_ids, take, put_aside)
 
 
 async def _renew_corrections(conn: AsyncConnection[Any], memory: Memory) -> None:

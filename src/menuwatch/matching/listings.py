@@ -35,6 +35,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A changed row of the catalog. Null in the last six: it is new."""
 
     id: int
+    store_id: int
     source_version: int
     name: str
     brand: str | None

@@ -1,23 +1,26 @@
-"""Takes in the changed listings of a store: signs them, writes their links and marks their blocks."""
+"""Takes in the changed listings of stores: signs them, writes their links and marks their blocks."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import msgspec
 from psycopg import AsyncConnection
 
 from menuwatch.db import sql
 from menuwatch.db.items import log_refused, write_in_halves
-from menuwatch.db.query import fetch_one, fetch_structs
+from menuwatch.db.query import fetch_structs
 from menuwatch.matching import brands
 from menuwatch.matching.alike import Alike, take_numbers
 from menuwatch.matching.blocks import mark_dirty
 from menuwatch.matching.brand_names import brand_core, words_for_brands
-from menuwatch.matching.brands import OUTDATED_BY_PERSON, BrandIndex
+from menuwatch.matching.brands import OUTDATED_BY_PERSON, BrandIndex, Spellings
 from menuwatch.matching.listings import Row, Seller, listing, sizes_of
 from menuwatch.matching.model import Listing, Signature
 from menuwatch.matching.names import RULES
@@ -49,6 +52,12 @@ class TakenIn:
         self.removed += more.removed
 
 
+class _Store(Seller, frozen=True, kw_only=True, gc=False):
+    last_crawled_at: datetime
+    rules_version: int | None
+    """Of its last matching; null: none."""
+
+
 class _Signed(NamedTuple):
     row: Row
     listing: Listing
@@ -67,28 +76,37 @@ class _Signed(NamedTuple):
         return {self.signature.block, self.row.block or self.signature.block}
 
 
-async def take_store_in(conn: AsyncConnection[Any], store_id: int, index: BrandIndex, run: TakenIn) -> None:
-    """Takes in what changed of a store, or removes its links if it is gone, in one transaction."""
+async def take_stores_in(
+    conn: AsyncConnection[Any], store_ids: Sequence[int], index: BrandIndex, spellings: Spellings, run: TakenIn
+) -> None:
+    """Takes in what changed of stores, and removes the links of those that are gone, in one transaction."""
     async with conn.transaction():
-        removed = await (await conn.execute(_q.delete_matches, {"id": store_id})).fetchall()
+        removed = await (await conn.execute(_q.delete_matches, {"ids": list(store_ids)})).fetchall()
         if ids := sorted({number for *_, number in removed if number is not None}):
             await conn.execute(_q.count_listings, {"ids": ids})
         await mark_dirty(conn, [block for block, *_ in removed], "menu", [number for _, number, _ in removed])
-        store = await fetch_one(conn, _q.store, {"id": store_id})
+        stores = {store.id: store for store in await fetch_structs(conn, _Store, _q.stores, {"ids": list(store_ids)})}
+        if gone := [number for number in store_ids if number not in stores]:
+            await conn.execute(_q.delete_stores, {"ids": gone})
         written: dict[int, _Signed] = {}
-        if store is None:
-            await conn.execute(_q.delete_store, {"id": store_id})
-        else:
-            rows = await fetch_structs(conn, Row, _q.listings, {"id": store_id, "rules": RULES}, prepare=False)
-            seller = Seller(id=store["id"], name=store["name"], enterprise_id=store["enterprise_id"])
+        if stores:
+            rows = await fetch_structs(conn, Row, _q.listings, {"ids": list(stores), "rules": RULES}, prepare=False)
+            place = {number: at for at, number in enumerate(store_ids)}
+            rows.sort(key=lambda row: place[row.store_id])
             new = index.add(brand_core(row.brand) for row in rows if row.brand)
-            written, signatures = await _write(conn, rows, seller, index)
-            changed = [one for one in written.values() if _is_changed(one, store_id)]
-            await _have_grouped(conn, changed, signatures, _cause(store["rules_version"]))
-            matched = {"id": store_id, "crawled_at": store["last_crawled_at"], "rules": RULES}
-            await conn.execute(_q.store_matched, matched)
+            menus = {store.id: store.last_crawled_at for store in stores.values()}
+            counted = spellings if spellings.cover(menus) else Spellings()
+            written, signatures = await _write(conn, rows, stores, index, counted)
+            by_cause: dict[str, list[_Signed]] = defaultdict(list)
+            for one in written.values():
+                if _is_changed(one):
+                    by_cause[_cause(stores[one.row.store_id].rules_version)].append(one)
+            for cause, changed in by_cause.items():
+                await _have_grouped(conn, changed, signatures, cause)
+            matched = [{"id": number, "last_crawled_at": at} for number, at in menus.items()]
+            await conn.execute(_q.stores_matched, {"stores": _encode(matched).decode(), "rules": RULES})
             await brands.rematch_names(conn, new)
-    run.store_ids.add(store_id)
+    run.store_ids.update(store_ids)
     run.listings += len(written)
     run.removed += len(removed)
 
@@ -100,17 +118,21 @@ def _cause(version: int | None) -> str:
 
 
 async def _write(
-    conn: AsyncConnection[Any], rows: Sequence[Row], store: Seller, index: BrandIndex
-) -> tuple[dict[int, _Signed], dict[str, int]]:
-    """Writes the links of rows; returns those that were written, by their listings, and the ids of signatures by their keys. A listing
-    that cannot be written is skipped until the store's next menu."""
-    signed = await asyncio.to_thread(_sign, rows, store, index)
+    conn: AsyncConnection[Any],
+    rows: Sequence[Row],
+    stores: Mapping[int, _Store],
+    index: BrandIndex,
+    spellings: Spellings,
+) -> tuple[dict[int, _Signed], dict[int, int]]:
+    """Writes the links of rows; returns those that were written, and the ids of their signatures, by their listings. A listing that
+    cannot be written is skipped until the store's next menu."""
+    signed = await asyncio.to_thread(_sign, rows, stores, index)
     written: dict[int, _Signed] = {}
-    signatures: dict[str, int] = {}
+    signatures: dict[int, int] = {}
 
     async def write(batch: Sequence[_Signed]) -> None:
         async with conn.transaction():
-            found = await _write_batch(conn, store.id, batch)
+            found = await _write_batch(conn, batch, spellings)
         signatures.update(found)
         written.update((one.row.id, one) for one in batch)
 
@@ -120,11 +142,11 @@ async def _write(
     return written, signatures
 
 
-def _sign(rows: Sequence[Row], store: Seller, index: BrandIndex) -> list[_Signed]:
+def _sign(rows: Sequence[Row], stores: Mapping[int, _Store], index: BrandIndex) -> list[_Signed]:
     signed: list[_Signed] = []
     for row in rows:
         try:
-            read = listing(row, store)
+            read = listing(row, stores[row.store_id])
             one, signature = index.sign(read)
             signed.append(_Signed(row, one, signature, sizes_of(one, signature.kind), words_for_brands(read)))
         except Exception as error:
@@ -132,53 +154,51 @@ def _sign(rows: Sequence[Row], store: Seller, index: BrandIndex) -> list[_Signed
     return signed
 
 
-async def _write_batch(conn: AsyncConnection[Any], store_id: int, batch: Sequence[_Signed]) -> Mapping[str, int]:
-    await brands.learn(conn, ((one.listing, one.signature) for one in batch))
-    signatures = {str(one.signature.key): one.signature for one in batch}
-    keys = list(signatures)
-    new = {
-        "keys": keys,
-        "blocks": [one.block for one in signatures.values()],
-        "parsed": [_encode(one).decode() for one in signatures.values()],
-    }
-    await conn.execute(_q.put_signatures, new)
-    ids = dict(await (await conn.execute(_q.signature_ids, {"keys": keys})).fetchall())
+async def _write_batch(
+    conn: AsyncConnection[Any], batch: Sequence[_Signed], spellings: Spellings
+) -> Sequence[tuple[int, int]]:
+    await brands.learn(conn, ((one.listing, one.signature) for one in batch), spellings)
+    named: dict[UUID, _Signed] = {}
+    for one in batch:
+        # The name is that of the first store that has it.
+        if named.setdefault(one.signature.key, one).row.store_id == one.row.store_id:
+            named[one.signature.key] = one
+    new = [{"key": key, "block": one.signature.block, "parsed": one.signature} for key, one in named.items()]
+    await conn.execute(_q.put_signatures, {"rows": _encode(new).decode()})
     rows = [
         {
             "product_id": one.row.id,
-            "dispensary_id": store_id,
+            "dispensary_id": one.row.store_id,
             "source_version": one.row.source_version,
-            "signature_id": ids[str(one.signature.key)],
+            "key": one.signature.key,
             "platform_ids": one.listing.platform_ids,
             "sizes": one.sizes,
             "name_words": one.name_words,
         }
         for one in batch
     ]
-    await conn.execute(_q.put_matches, {"rows": _encode(rows).decode()})
-    return ids
+    return await (await conn.execute(_q.put_matches, {"rows": _encode(rows).decode()})).fetchall()
 
 
-def _is_changed(one: _Signed, store_id: int) -> bool:
+def _is_changed(one: _Signed) -> bool:
     """Whether the listing may change groups. It does not if it only left the menu; if it is back, it may stand beside one that came
     meanwhile."""
     row = one.row
     before = (row.dispensary_id, row.key, row.sizes, row.platform_ids)
-    after = (store_id, str(one.signature.key), one.sizes, list(one.listing.platform_ids))
+    after = (row.store_id, str(one.signature.key), one.sizes, list(one.listing.platform_ids))
     return before != after or row.on_menu
 
 
 async def _have_grouped(
-    conn: AsyncConnection[Any], changed: Sequence[_Signed], signatures: Mapping[str, int], cause: str
+    conn: AsyncConnection[Any], changed: Sequence[_Signed], signatures: Mapping[int, int], cause: str
 ) -> None:
     """Marks what changed listings outdate. Those that have no other signature than before may take its number at once."""
-    ids = {one.row.id: signatures[str(one.signature.key)] for one in changed}
     renamed = [one for one in changed if one.is_renamed]
     blocks = {block for one in renamed for block in one.blocks}
     left = [one.row.signature_id for one in renamed if one.row.signature_id is not None]
-    await mark_dirty(conn, blocks, cause, [*left, *(ids[one.row.id] for one in renamed)])
+    await mark_dirty(conn, blocks, cause, [*left, *(signatures[one.row.id] for one in renamed)])
     same = [one for one in changed if not one.is_renamed]
     every_id = {one.row.id: {*one.listing.platform_ids, *(one.row.platform_ids or ())} for one in same}
     taken = await take_numbers(conn, [Alike(one.row.id, sorted(every_id[one.row.id]), one.sizes) for one in same])
     rest = [one for one in same if one.row.id not in taken]
-    await mark_dirty(conn, [one.signature.block for one in rest], cause, [ids[one.row.id] for one in rest])
+    await mark_dirty(conn, [one.signature.block for one in rest], cause, [signatures[one.row.id] for one in rest])
