@@ -13,7 +13,7 @@ from menuwatch.core.errors import Conflict
 from menuwatch.matching import groups
 from menuwatch.matching.brand_edits import find_brand, merge_brands, rename_brand
 from menuwatch.matching.corrections import CorrectionFilter, correct, list_corrections, withdraw
-from menuwatch.matching.engine import match_all
+from menuwatch.matching.engine import Memory, match_all, match_changed_stores
 from menuwatch.matching.listings import Ids, platform_ids
 from menuwatch.matching.model import Doubt, Grouping, Member
 from menuwatch.matching.rebuild import rebuild_index
@@ -251,6 +251,32 @@ async def test_a_brand_has_one_number_and_its_most_used_spelling(matched: Matche
     assert await matched.rows(
         "SELECT DISTINCT b.slug FROM canonical_products c JOIN brands b ON b.id = c.brand_id"
     ) == [("acme",)]
+
+
+async def test_a_menu_that_comes_during_a_run_counts_for_the_spelling_of_a_brand(matched: Matched) -> None:
+    memory = Memory()
+    await matched.crawl("a", one=(BLUE, "ACME"), two=(SOUR, "ACME"))
+    await matched.crawl("b", one=(BLUE, "Acme"))
+    run = await match_changed_stores(matched.pool, limit=1, memory=memory)
+    assert run.more
+    assert await matched.rows("SELECT name FROM brands") == [("ACME",)]
+    await matched.crawl("c", one=(BLUE, "Acme"), two=(SOUR, "Acme"))
+    while (await match_changed_stores(matched.pool, limit=1, memory=memory)).more:
+        pass
+    assert await matched.rows("SELECT name FROM brands") == [("Acme",)]
+
+
+async def test_a_store_that_fails_costs_no_other_store_its_listings(matched: Matched) -> None:
+    for store in "abcde":
+        await matched.crawl(store, one=BLUE)
+    await matched.rows(
+        """CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$;
+           CREATE TRIGGER refuse BEFORE INSERT ON match_stores FOR EACH ROW WHEN (NEW.dispensary_id = %d) EXECUTE FUNCTION refuse()"""
+        % matched.stores["c"]
+    )
+    run = await matched.match()
+    assert (run.failed, run.taken.store_ids) == (1, {matched.stores[store] for store in "abde"})
+    assert {name for name, number in (await matched.numbers()).items() if number is None} == {"c/one"}
 
 
 async def test_an_alias_of_a_person_joins_two_brands(matched: Matched) -> None:

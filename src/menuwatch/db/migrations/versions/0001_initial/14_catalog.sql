@@ -163,8 +163,9 @@ BEGIN
   RETURN n;
 END $$;
 
--- Every name that a product has or had, once, in lower case: who looks for a part of a name looks here first. Menus add names that are not
--- known to `catalog_new_names`, an append-only table without locks, where a name may occur twice; maintenance moves them (fold_catalog_names).
+-- Every name that a product has or had, once, in lower case: who looks for a part of a name looks here first. Menus append names to
+-- `catalog_new_names`, known or not, where a name may occur twice; maintenance moves them (fold_catalog_names). A menu that looked each name up
+-- would wait for two random reads of the disk per new product where the names are not in memory.
 CREATE FUNCTION trigrams(name text) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT coalesce(array_agg(DISTINCT substr(name, n, 3)), '{}') FROM generate_series(1, length(name) - 2) n
 $$;
@@ -175,21 +176,17 @@ CREATE INDEX catalog_names_parts ON catalog_names USING gin (trigrams(name));
 
 CREATE TABLE catalog_new_names (name text NOT NULL);
 
--- Without sequential scans: a connection keeps the plan that it made when there were few names.
-CREATE FUNCTION note_names() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+CREATE FUNCTION note_names() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO catalog_new_names
-    SELECT x.name FROM (SELECT DISTINCT lower(m.name) AS name FROM made m) x
-     WHERE NOT EXISTS (SELECT FROM catalog_names k WHERE md5(k.name) = md5(x.name));
+  INSERT INTO catalog_new_names SELECT DISTINCT lower(m.name) FROM made m;
   RETURN NULL;
 END $$;
 
 CREATE TRIGGER catalog_products_names AFTER INSERT ON catalog_products REFERENCING NEW TABLE AS made FOR EACH STATEMENT EXECUTE FUNCTION note_names();
 
-CREATE FUNCTION note_name() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+CREATE FUNCTION note_name() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO catalog_new_names
-    SELECT lower(NEW.name) WHERE NOT EXISTS (SELECT FROM catalog_names k WHERE md5(k.name) = md5(lower(NEW.name)));
+  INSERT INTO catalog_new_names VALUES (lower(NEW.name));
   RETURN NULL;
 END $$;
 
@@ -201,6 +198,6 @@ CREATE FUNCTION fold_catalog_names(most integer) RETURNS bigint LANGUAGE sql AS 
   WITH taken AS (
     DELETE FROM catalog_new_names c
      WHERE c.ctid = ANY (ARRAY (SELECT n.ctid FROM catalog_new_names n LIMIT most FOR UPDATE SKIP LOCKED)) RETURNING c.name),
-  kept AS (INSERT INTO catalog_names SELECT DISTINCT name FROM taken ORDER BY 1 ON CONFLICT DO NOTHING)
+  kept AS (INSERT INTO catalog_names SELECT name FROM (SELECT DISTINCT name FROM taken) n ORDER BY md5(name) ON CONFLICT DO NOTHING)
   SELECT count(*) FROM taken
 $$;
