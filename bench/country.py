@@ -6,8 +6,8 @@ Menus of Dutchie are written to the archive: for a first day, for a day of each 
 those of the simulated market, with names of bench/matching/market.py (17 listings for each true product), so no two stores have the
 same menu. From one day to the next a tenth of each menu differs: one product in 200 is replaced by a new one, of the others half have
 another price, half another quantity. The menus of a day are then applied by `menuwatch worker` processes, through the task queue and
-from the archive, on an embedded server with its default durability. Matching, the index of the public site and data quality wait until a
-day is applied, so that each is measured apart; in an installation they go on meanwhile.
+from the archive, on an embedded server with its default durability. Matching, the public site's index and data quality wait
+until a day is applied, so that each is measured apart; in an installation they go on meanwhile.
 
 With `--keep`, database, archive and figures (country.json) stay in that folder, and a run that ended goes on with its next step.
 `--only-crawls` leaves out `first_refresh`, `refresh` and `site_day`.

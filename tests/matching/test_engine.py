@@ -270,9 +270,9 @@ async def test_a_store_that_fails_costs_no_other_store_its_listings(matched: Mat
     for store in "abcde":
         await matched.crawl(store, one=BLUE)
     await matched.rows(
-        """CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$;
-           CREATE TRIGGER refuse BEFORE INSERT ON match_stores FOR EACH ROW WHEN (NEW.dispensary_id = %d) EXECUTE FUNCTION refuse()"""
-        % matched.stores["c"]
+        f"""CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$;
+            CREATE TRIGGER refuse BEFORE INSERT ON match_stores
+              FOR EACH ROW WHEN (NEW.dispensary_id = {matched.stores["c"]}) EXECUTE FUNCTION refuse()"""
     )
     run = await matched.match()
     assert (run.failed, run.taken.store_ids) == (1, {matched.stores[store] for store in "abde"})
