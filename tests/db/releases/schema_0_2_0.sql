@@ -941,7 +941,7 @@ CREATE FUNCTION public.fold_catalog_names(most integer) RETURNS bigint
   WITH taken AS (
     DELETE FROM catalog_new_names c
      WHERE c.ctid = ANY (ARRAY (SELECT n.ctid FROM catalog_new_names n LIMIT most FOR UPDATE SKIP LOCKED)) RETURNING c.name),
-  kept AS (INSERT INTO catalog_names SELECT DISTINCT name FROM taken ORDER BY 1 ON CONFLICT DO NOTHING)
+  kept AS (INSERT INTO catalog_names SELECT name FROM (SELECT DISTINCT name FROM taken) n ORDER BY md5(name) ON CONFLICT DO NOTHING)
   SELECT count(*) FROM taken
 $$;
 CREATE FUNCTION public.generate_resync_tasks(batches_per_day integer DEFAULT 6, date date DEFAULT CURRENT_DATE, timezone text DEFAULT NULL::text) RETURNS integer
@@ -1192,21 +1192,16 @@ BEGIN
 END $$;
 CREATE FUNCTION public.note_name() RETURNS trigger
     LANGUAGE plpgsql
-    SET enable_seqscan TO 'off'
     AS $$
 BEGIN
-  INSERT INTO catalog_new_names
-    SELECT lower(NEW.name) WHERE NOT EXISTS (SELECT FROM catalog_names k WHERE md5(k.name) = md5(lower(NEW.name)));
+  INSERT INTO catalog_new_names VALUES (lower(NEW.name));
   RETURN NULL;
 END $$;
 CREATE FUNCTION public.note_names() RETURNS trigger
     LANGUAGE plpgsql
-    SET enable_seqscan TO 'off'
     AS $$
 BEGIN
-  INSERT INTO catalog_new_names
-    SELECT x.name FROM (SELECT DISTINCT lower(m.name) AS name FROM made m) x
-     WHERE NOT EXISTS (SELECT FROM catalog_names k WHERE md5(k.name) = md5(x.name));
+  INSERT INTO catalog_new_names SELECT DISTINCT lower(m.name) FROM made m;
   RETURN NULL;
 END $$;
 CREATE FUNCTION public.number_crawls(most integer DEFAULT 10000) RETURNS integer
