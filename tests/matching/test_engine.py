@@ -266,6 +266,17 @@ async def test_a_menu_that_comes_during_a_run_counts_for_the_spelling_of_a_brand
     assert await matched.rows("SELECT name FROM brands") == [("Acme",)]
 
 
+async def test_a_brand_of_a_large_catalog_is_called_as_it_was_counted_last(matched: Matched) -> None:
+    await matched.crawl("a", one=(BLUE, "Acme"), two=(SOUR, "Acme"))
+    await matched.rows("ANALYZE catalog_products")
+    await matched.rows("SELECT refresh_catalog_totals(0)")
+    await matched.refresh("b", one=(BLUE, "ACME"), two=(SOUR, "ACME"), three=(GMO, "ACME"))
+    assert await matched.rows("SELECT name FROM brands") == [("Acme",)]
+    await matched.rows("SELECT refresh_catalog_totals(0)")
+    await matched.refresh("b", one=(GMO, "ACME"), two=(SOUR, "ACME"), three=(BLUE, "ACME"))
+    assert await matched.rows("SELECT name FROM brands") == [("ACME",)]
+
+
 async def test_a_store_that_fails_costs_no_other_store_its_listings(matched: Matched) -> None:
     for store in "abcde":
         await matched.crawl(store, one=BLUE)
