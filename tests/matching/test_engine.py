@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from menuwatch.core.errors import Conflict
+from menuwatch.db import sql
 from menuwatch.matching import groups
 from menuwatch.matching.brand_edits import find_brand, merge_brands, rename_brand
 from menuwatch.matching.corrections import CorrectionFilter, correct, list_corrections, withdraw
@@ -275,6 +276,16 @@ async def test_a_brand_of_a_large_catalog_is_called_as_it_was_counted_last(match
     await matched.rows("SELECT refresh_catalog_totals(0)")
     await matched.refresh("b", one=(GMO, "ACME"), two=(SOUR, "ACME"), three=(BLUE, "ACME"))
     assert await matched.rows("SELECT name FROM brands") == [("ACME",)]
+
+
+async def test_a_name_that_a_person_gave_meanwhile_stays(matched: Matched) -> None:
+    await matched.refresh("a", one=(BLUE, "Acme"))
+    async with matched.pool.connection() as conn:
+        async with conn.transaction():
+            await rename_brand(conn, (await find_brand(conn, "acme")).id, "Omega Gardens")
+        slug = (await matched.rows("SELECT slug FROM brands"))[0][0]
+        await conn.execute(sql.load("menuwatch.matching", "brands.sql").rename, {"slugs": [slug], "names": ["ACME"]})
+    assert await matched.rows("SELECT name FROM brands") == [("Omega Gardens",)]
 
 
 async def test_a_store_that_fails_costs_no_other_store_its_listings(matched: Matched) -> None:

@@ -37,7 +37,8 @@ SELECT s.spelling, CASE WHEN EXISTS (SELECT FROM catalog_totals WHERE kind = 'br
   FROM unnest(%(spellings)s::text[]) s(spelling);
 
 -- name: rename
-UPDATE brands b SET name = n.name FROM unnest(%(slugs)s::text[], %(names)s::text[]) n(slug, name) WHERE b.slug = n.slug;
+UPDATE brands b SET name = n.name FROM unnest(%(slugs)s::text[], %(names)s::text[]) n(slug, name)
+ WHERE b.slug = n.slug AND NOT b.named_by_person;
 
 -- name: names
 -- Listings whose brand is read from their names, and that have one of these words there.
