@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol
-from uuid import UUID
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +18,7 @@ from psycopg import AsyncConnection
 from xxhash import xxh3_128_digest
 
 from menuwatch.catalog import copy_format as rows
+from menuwatch.catalog.brand_descriptions import brand_descriptions, keep_brand_descriptions
 from menuwatch.catalog.item_names import item_name
 from menuwatch.catalog.model import Product, ProductWarning
 from menuwatch.catalog.stock import MISSES_UNTIL_OOS, absent, says_nothing
@@ -252,18 +252,6 @@ def _placed(warning: ProductWarning, position: int, name: str | None) -> Product
     return msgspec.structs.replace(warning, position=position + 1, name=name)
 
 
-async def keep_brand_descriptions(conn: AsyncConnection[Any], descriptions: Iterable[str | None]) -> None:
-    """Adds those of products' `brand_description`s that the database does not have."""
-    by_hash = {rows.description_hash(text): text for text in descriptions if text is not None}
-    if not by_hash:
-        return
-    cursor = await conn.execute(_q.missing_brand_descriptions, {"hashes": list(by_hash)})
-    missing = [UUID(row[0]).hex for row in await cursor.fetchall()]
-    if missing:
-        values = {"hashes": missing, "descriptions": [by_hash[key] for key in missing]}
-        await conn.execute(_q.add_brand_descriptions, values)
-
-
 async def _copy_new(conn: AsyncConnection[Any], menu: MenuToApply, new: Sequence[_Item], reading: _Reading) -> int:
     """Writes products that have no row; returns how many there were."""
     if not new:
@@ -272,7 +260,7 @@ async def _copy_new(conn: AsyncConnection[Any], menu: MenuToApply, new: Sequence
     ids = iter([row[0] for row in await cursor.fetchall()])
     at = menu.crawled_at.isoformat()
     written = 0
-    descriptions: set[str | None] = set()
+    descriptions: dict[str, str] = {}
     async with (
         conn.cursor() as cur,
         cur.copy(f"COPY catalog_products ({rows.PRODUCT_COLUMNS}, {rows.IDENTITY_COLUMNS}) FROM STDIN") as copy,
@@ -286,7 +274,7 @@ async def _copy_new(conn: AsyncConnection[Any], menu: MenuToApply, new: Sequence
                 lines.append(f"{rows.product_line(product_id, item.content_hash, product)}\t{identity}\n")
             await copy.write("".join(lines))
             written += len(lines)
-            descriptions.update(rows.brand_description(product) for _, product in chunk)
+            descriptions |= brand_descriptions(product for _, product in chunk)
     await keep_brand_descriptions(conn, descriptions)
     return written
 
@@ -300,7 +288,7 @@ async def _merge_changed(
         for item, product in chunk:
             assert item.row is not None, "a changed product has a row"
             products.append(rows.changed_row(item.row, item.content_hash, product))
-        await keep_brand_descriptions(conn, (rows.brand_description(product) for _, product in chunk))
+        await keep_brand_descriptions(conn, brand_descriptions(product for _, product in chunk))
         cursor = await conn.execute(
             _q.merge_changed,
             {"products": rows.dump(products), "crawled_at": menu.crawled_at, "previous": menu.previous},

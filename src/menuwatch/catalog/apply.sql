@@ -93,12 +93,6 @@ SELECT count(*) FILTER (WHERE price_changed OR stock_changed OR potency_changed 
        count(*) AS found
   FROM c;
 
--- name: missing_brand_descriptions
-SELECT h.hash::text FROM unnest(%(hashes)s::uuid[]) h(hash) WHERE NOT EXISTS (SELECT FROM brand_descriptions b WHERE b.hash = h.hash);
-
--- name: add_brand_descriptions
-INSERT INTO brand_descriptions SELECT * FROM unnest(%(hashes)s::uuid[], %(descriptions)s::text[]);
-
 -- name: record_gaps
 -- Products that this crawl has no state for: their misses now, and when they were last seen. Their state was last seen by the crawl before.
 UPDATE catalog_products p

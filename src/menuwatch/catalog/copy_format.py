@@ -14,8 +14,8 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
-from xxhash import xxh3_128_hexdigest
 
+from menuwatch.catalog.brand_descriptions import split_extra
 from menuwatch.catalog.diff import prices_of, stock_of
 from menuwatch.catalog.model import Potency, Product, Variant
 
@@ -95,27 +95,10 @@ def _json_or_null(value: tuple[Any, ...]) -> str:
     return json(value) if value else "\\N"
 
 
-def brand_description(product: Product) -> str | None:
-    """What the platform says about the product's brand, as the database keeps it; None for nothing."""
-    value = product.extra.get("brand_description")
-    return value.replace("\x00", "\ufffd") if isinstance(value, str) and value else None
-
-
-def description_hash(description: str | None) -> str | None:
-    """Key of a brand's description in `brand_descriptions`: XXH3-128 of its UTF-8, in hexadecimal."""
-    return None if description is None else xxh3_128_hexdigest(description.encode())
-
-
-def _own_extra(product: Product) -> dict[str, Any]:
-    """`extra` without the brand's description, which is kept once for all products."""
-    if brand_description(product) is None:
-        return product.extra
-    return {name: value for name, value in product.extra.items() if name != "brand_description"}
-
-
 def product_line(product_id: int, content_hash: bytes, product: Product) -> str:
     """The fields of PRODUCT_COLUMNS, tab-separated, without the newline."""
     p = product
+    extra, description_hash = split_extra(p)
     return "\t".join(
         (
             str(product_id),
@@ -146,14 +129,14 @@ def product_line(product_id: int, content_hash: bytes, product: Product) -> str:
             text(p.description),
             _time(p.platform_created_at),
             _time(p.platform_updated_at),
-            json(_own_extra(p)),
+            json(extra),
             text(p.category_canon),
             text(p.subcategory_canon),
             text(p.strain_canon),
             _json_or_null(p.terpenes),
             "\\N" if p.batch is None else json(p.batch),
             _number(p.quantity_sold),
-            description_hash(brand_description(p)) or "\\N",
+            description_hash or "\\N",
         )
     )
 
@@ -175,8 +158,7 @@ def changed_row(product_id: int, content_hash: bytes, product: Product) -> dict[
         row[name] = row[name] or None
     row["id"] = product_id
     row["content_hash"] = "\\x" + content_hash.hex()
-    row["extra"] = _own_extra(product)
-    row["brand_description_hash"] = description_hash(brand_description(product))
+    row["extra"], row["brand_description_hash"] = split_extra(product)
     row["variants"] = _by_option(product.variants)
     for name, potency in (("thc", product.thc), ("cbd", product.cbd)):
         if potency is not None:

@@ -24,7 +24,8 @@ from psycopg.rows import class_row, dict_row
 
 from menuwatch.archive.store import Payload
 from menuwatch.catalog import copy_format as rows
-from menuwatch.catalog.apply import LONG_UNSEEN, content_hash, keep_brand_descriptions
+from menuwatch.catalog.apply import LONG_UNSEEN, content_hash
+from menuwatch.catalog.brand_descriptions import brand_descriptions, keep_brand_descriptions
 from menuwatch.catalog.cold_storage import ParquetPartitions
 from menuwatch.catalog.model import Product
 from menuwatch.catalog.stock import MISSES_UNTIL_OOS, absent, says_nothing
@@ -215,7 +216,7 @@ class StateRestore(Struct, frozen=True):
             f"{rows.product_line(ids[name], key, product)}\t{rows.identity_line(self.store_id, provider, product, at)}\n"
             for name, (key, product) in readings.items()
         ]
-        await keep_brand_descriptions(self.conn, (rows.brand_description(product) for _, product in readings.values()))
+        await keep_brand_descriptions(self.conn, brand_descriptions(product for _, product in readings.values()))
         if not await self._copied("".join(lines)):
             # A product that the database refuses is skipped alone.
             for line in lines:
