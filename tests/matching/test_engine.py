@@ -268,14 +268,18 @@ async def test_a_menu_that_comes_during_a_run_counts_for_the_spelling_of_a_brand
 
 
 async def test_a_brand_of_a_large_catalog_is_called_as_it_was_counted_last(matched: Matched) -> None:
-    await matched.crawl("a", one=(BLUE, "Acme"), two=(SOUR, "Acme"))
+    await matched.crawl("a", one=(BLUE, "Acme"), two=(SOUR, "Acme"), three=(GMO, "Acme"))
+    await matched.crawl("b", one=(BLUE, "ACME"), two=(SOUR, "ACME"))
     await matched.rows("ANALYZE catalog_products")
     await matched.rows("SELECT refresh_catalog_totals(0)")
-    await matched.refresh("b", one=(BLUE, "ACME"), two=(SOUR, "ACME"), three=(GMO, "ACME"))
+    await matched.refresh("c", one=(BLUE, "ACME"), two=(SOUR, "ACME"))
     assert await matched.rows("SELECT name FROM brands") == [("Acme",)]
+    await matched.refresh("d", **{f"item{n}": (GMO, "aCme") for n in range(4)})  # of which the last count has none
+    assert await matched.rows("SELECT name FROM brands") == [("aCme",)]
+    await matched.refresh("e", **{f"item{n}": (GMO, "Acme") for n in range(2)})
     await matched.rows("SELECT refresh_catalog_totals(0)")
-    await matched.refresh("b", one=(GMO, "ACME"), two=(SOUR, "ACME"), three=(BLUE, "ACME"))
-    assert await matched.rows("SELECT name FROM brands") == [("ACME",)]
+    await matched.refresh("e", **{f"item{n}": (SOUR, "Acme") for n in range(2)})
+    assert await matched.rows("SELECT name FROM brands") == [("Acme",)]
 
 
 async def test_a_name_that_a_person_gave_meanwhile_stays(matched: Matched) -> None:

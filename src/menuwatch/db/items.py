@@ -102,9 +102,9 @@ async def write_in_halves(
         await write_in_halves(half, write, refuse)
 
 
-def log_refused(loop: str, kind: str, key: object, error: Exception) -> None:
+def log_refused(loop: str, kind: str, key: object, error: Exception, *, trace: bool = False) -> None:
     """Logs an item that was left out of what is written with others. Of many such items the log would be full of tracebacks."""
-    _log(loop, kind, key, error, private=False, trace=False)
+    _log(loop, kind, key, error, private=False, trace=trace)
 
 
 class Aside:

@@ -30,10 +30,10 @@ SELECT n.alias, n.spelling, coalesce(b.merged_into, b.id), n.origin
 SELECT slug, name FROM brands WHERE slug = ANY (%(slugs)s::text[]) AND NOT named_by_person;
 
 -- name: count_spellings
--- As they were counted last where the catalog is large: counting a brand of a large one reads a page for each of its listings.
-SELECT s.spelling, CASE WHEN EXISTS (SELECT FROM catalog_totals WHERE kind = 'brand')
-                        THEN coalesce((SELECT t.products FROM catalog_totals t WHERE t.kind = 'brand' AND t.name = s.spelling), 0)
-                        ELSE (SELECT count(*) FROM catalog_products p WHERE p.brand_name = s.spelling) END
+-- As they were counted last where the catalog is large: counting a common one reads a page for each of its listings. What is not among those
+-- counts is new, and rare.
+SELECT s.spelling, coalesce((SELECT t.products FROM catalog_totals t WHERE t.kind = 'brand' AND t.name = s.spelling),
+                            (SELECT count(*) FROM catalog_products p WHERE p.brand_name = s.spelling))
   FROM unnest(%(spellings)s::text[]) s(spelling);
 
 -- name: rename

@@ -15,7 +15,7 @@ ANALYZE match_signatures, product_matches, canonical_products, canonical_sizes, 
 
 -- name: changed_stores
 -- Stores whose menu or rules are newer than those taken in, and removed stores.
-SELECT coalesce(d.id, s.dispensary_id) AS id, d.last_crawled_at
+SELECT coalesce(d.id, s.dispensary_id) AS id, d.last_crawled_at, coalesce(d.product_count, 0) AS products
   FROM dispensaries d FULL JOIN match_stores s ON s.dispensary_id = d.id
  WHERE coalesce(d.id, s.dispensary_id) <> ALL (%(exclude)s::integer[]) AND
        CASE WHEN d.last_crawled_at IS NULL THEN s.dispensary_id IS NOT NULL
