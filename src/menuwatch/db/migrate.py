@@ -75,10 +75,12 @@ def current(url: str) -> str | None:
     Raises Refused for a database of a version before 0.2.0: its revisions were numbered differently, and nothing upgrades it.
     """
     with psycopg.connect(url, autocommit=True) as conn:
-        row = conn.execute("SELECT to_regclass('alembic_version'), to_regclass('upkeep')").fetchone()
+        row = conn.execute(
+            "SELECT to_regclass('alembic_version'), to_regclass('upkeep'), to_regclass('brand_descriptions')"
+        ).fetchone()
         if row is None or row[0] is None:
             return None
-        before_release = row[1] is not None
+        before_release = row[1] is not None or row[2] is None
         row = conn.execute("SELECT version_num FROM alembic_version").fetchone()
     if row is None:
         return None
