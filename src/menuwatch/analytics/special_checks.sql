@@ -25,7 +25,7 @@ WITH n AS (
   DELETE FROM special_checks s WHERE s.dispensary_id = ANY (%(stores)s::integer[])
      AND NOT EXISTS (SELECT FROM n WHERE n.product_id = s.product_id AND n.size = s.size)
 ), checked AS (
-  INSERT INTO special_check_stores (dispensary_id, checked_at) SELECT unnest(%(stores)s), %(now)s::timestamptz
+  INSERT INTO special_check_stores (dispensary_id, checked_at) SELECT d.id, %(now)s::timestamptz FROM dispensaries d WHERE d.id = ANY (%(stores)s::integer[])
       ON CONFLICT (dispensary_id) DO UPDATE SET checked_at = excluded.checked_at
 )
 INSERT INTO special_checks (product_id, size, dispensary_id, price, regular, verdict, score, usual, observed_days, began_at, observed_from,
