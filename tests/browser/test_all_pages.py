@@ -48,7 +48,7 @@ def _looked_at() -> set[str]:
 
 
 @pytest.mark.timeout(900)
-def test_every_page_at_every_width(page: Page, server: Served) -> None:
+def test_every_page_at_each_of_the_widths(page: Page, server: Served) -> None:
     """Found by following links from the screens, one page of each kind."""
     root = urlsplit(server.address).path
     waiting = [f"{root}/admin{screen.path}" for screen in SCREENS]

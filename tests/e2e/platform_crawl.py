@@ -31,7 +31,7 @@ _ALL: dict[str, dict[str, Any]] = {
     },
 }
 MOODS = {name: faults for name, faults in _ALL.items() if faults or "ALL_MOODS" in os.environ}
-"""What comes right with faults does so without: `make proofs` tries that, too."""
+"""`test_demo_truth` crawls all platforms without faults, too; `make proofs` each of them by itself."""
 
 
 def with_platform(system: System, adapter: Platform) -> System:
