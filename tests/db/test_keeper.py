@@ -132,6 +132,20 @@ def test_a_server_that_does_not_come_up_is_tried_with_growing_waits(home: Path) 
     assert postmaster.read(folder) is None
 
 
+def test_a_server_whose_backend_crashed_is_restarted(home: Path) -> None:
+    folder, settings = home / "postgres", Settings(home=home)
+    with embedded.database_url(settings) as url, keeping(settings) as keeper:
+        assert keeper is not None
+        old = postmaster.read(folder)
+        assert old is not None
+        with psycopg.connect(url) as conn:
+            os.kill(conn.info.backend_pid, 9)
+        until(lambda: up_again(folder, old.pid or 0) and keeper.outage() is None)
+        assert starts(folder) == 2, "PostgreSQL's own recovery can hang"
+        with psycopg.connect(url) as conn:
+            assert conn.execute("SELECT 1").fetchone() == (1,)
+
+
 def test_a_lost_data_folder_is_never_made_anew(home: Path) -> None:
     with pytest.raises(Refused):
         embedded.restart(home / "postgres")

@@ -175,7 +175,9 @@ def _start(folder: Path, sockets: Path | None) -> Path:
             ensure_prefix_permissions(sockets)
             sockets.chmod(0o777)
     before = server_log.size(server.log)
-    options = f'-h "" -k {shlex.quote(str(sockets))}'
+    # A server whose backend crashed ends and is restarted, as after any other death. With PostgreSQL's own recovery, a startup process
+    # that fails in its first moments (the disk is full) can leave the server waiting for a process that no longer exists.
+    options = f'-h "" -k {shlex.quote(str(sockets))} -c restart_after_crash=off'
     command = (server.bin_path / "pg_ctl", "-w", "-t", f"{_PATIENCE:.0f}", "-o", options)
     with tempfile.TemporaryFile() as said:
         done = subprocess.run(
