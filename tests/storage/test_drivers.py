@@ -56,6 +56,29 @@ def _paths(storage: Storage, folder: str = "") -> set[str]:
     return {entry.path for entry in storage.walk(folder)}
 
 
+def _in_memory(file: Path) -> bool:
+    """Whether the operating system can read the file without the disk."""
+    with file.open("rb", buffering=0) as opened:
+        try:
+            return os.preadv(opened.fileno(), [bytearray(4096)], 0, os.RWF_NOWAIT) > 0
+        except BlockingIOError:
+            return False
+
+
+def test_an_evicted_file_is_whole_and_leaves_memory(tmp_path: Path) -> None:
+    storage, file, data = LocalStorage(tmp_path), tmp_path / PATH, os.urandom(1 << 20)
+    storage.put(PATH, data)
+    with file.open("rb") as opened:
+        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    if _in_memory(file):
+        pytest.skip("this file system keeps everything in memory")
+    assert storage.get(PATH) == data
+    assert _in_memory(file)
+    assert storage.get(PATH, evict=True) == data
+    assert not _in_memory(file)
+    assert storage.get(PATH, 10, evict=True) == data[:10]
+
+
 def test_an_object_is_written_read_copied_moved_and_removed(storage: Storage) -> None:
     storage.check()
     storage.put("images/a/b.webp", b"12345")

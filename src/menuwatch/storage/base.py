@@ -66,8 +66,9 @@ class Storage(Protocol):
         """Checks that objects can be written and removed; raises Refused with the reason."""
         ...
 
-    def get(self, path: str, limit: int | None = None) -> bytes:
-        """The content, of which at most `limit` bytes are read."""
+    def get(self, path: str, limit: int | None = None, *, evict: bool = False) -> bytes:
+        """The content, of which at most `limit` bytes are read. `evict`: it is unlikely to be read again soon, so the operating system
+        need not keep it in memory."""
         ...
 
     def open(self, path: str) -> IO[bytes]:

@@ -40,11 +40,14 @@ class LocalStorage:
         except OSError as error:
             raise Refused(f"{self.where} cannot be written: {error}") from error
 
-    def get(self, path: str, limit: int | None = None) -> bytes:
+    def get(self, path: str, limit: int | None = None, *, evict: bool = False) -> bytes:
         with self.open(path) as file:
             size = os.fstat(file.fileno()).st_size
             # A little more than there is: a growing file is read to the size it had.
-            return file.read(size + 1 if limit is None else min(limit, size + 1))
+            data = file.read(size + 1 if limit is None else min(limit, size + 1))
+            if evict and hasattr(os, "posix_fadvise"):
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            return data
 
     def open(self, path: str) -> IO[bytes]:
         return (self.root / path).open("rb")

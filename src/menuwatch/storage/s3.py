@@ -95,7 +95,7 @@ class S3Storage:
         except OSError as error:
             raise Refused(f"{error}; check S3_ENDPOINT, S3_BUCKET and the AWS credentials") from error
 
-    def get(self, path: str, limit: int | None = None) -> bytes:
+    def get(self, path: str, limit: int | None = None, *, evict: bool = False) -> bytes:
         import obstore
 
         with self._requests() as store:
