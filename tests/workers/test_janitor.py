@@ -49,6 +49,19 @@ async def test_a_duty_is_done_once_when_it_is_due(pool: Pool) -> None:
     }
 
 
+async def test_a_job_takes_at_most_a_tenth_of_the_time(pool: Pool) -> None:
+    await Janitor(pool).step()
+    await _do(pool, "UPDATE maintenance_runs SET succeeded_at = now() - interval '61 minutes'")
+    await _do(pool, "UPDATE maintenance_runs SET duration = interval '6 minutes' WHERE job = 'records'")
+    await _do(pool, "UPDATE maintenance_runs SET duration = interval '7 minutes' WHERE job = 'totals'")
+    before = await _done(pool)
+    await Janitor(pool).step()
+    after = await _done(pool)
+    assert (after["records"] > before["records"], after["totals"] == before["totals"]) == (True, True)
+    ((took,),) = await _do(pool, "SELECT duration FROM maintenance_runs WHERE job = 'records'")
+    assert timedelta(0) < took < timedelta(minutes=1)
+
+
 async def test_while_one_is_at_it_others_pass_over(pool: Pool, database_url: str) -> None:
     async with await connect(database_url) as other:
         await other.execute(module._q.lock_maintenance)

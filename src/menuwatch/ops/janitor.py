@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any, ClassVar
@@ -31,7 +32,6 @@ _q = sql.load(__package__, "maintenance.sql")
 LOCK_SECONDS = 1.0
 """Lock timeout: other sessions queue behind it no longer than this; when an open transaction blocks it, it retries on the next
 run."""
-STATEMENT_SECONDS = 120.0
 
 LONG_TRANSACTION = timedelta(minutes=15)
 LONG_IDLE_TRANSACTION = timedelta(minutes=5)
@@ -41,6 +41,8 @@ LONG_IDLE_TRANSACTION = timedelta(minutes=5)
 class _Job(Struct, frozen=True, kw_only=True):
     every: timedelta
     run: Callable[[Connection, ClockReading], Awaitable[Mapping[str, Any] | None]]
+    statement_seconds: float = 120.0
+    """Time limit of a statement."""
     deletes: bool = False
     """It deletes what is past its time: not done while the time is in doubt."""
 
@@ -78,7 +80,7 @@ class Janitor(Loop):
             "names": _Job(every=timedelta(seconds=interval * 0.9), run=self._fold_names),
             "quality": _Job(every=timedelta(seconds=interval * 0.9), run=self._check_quality),
             "audit": _Job(every=timedelta(days=7), run=self._audit_quality),
-            "totals": _Job(every=timedelta(minutes=15), run=self._count_totals),
+            "totals": _Job(every=timedelta(minutes=15), run=self._count_totals, statement_seconds=900.0),
             "horizon": _Job(every=timedelta(seconds=interval * 0.9), run=self._watch_horizon),
             "history": _Job(every=timedelta(hours=1), run=self._drop_history, deletes=True),
             "records": _Job(every=timedelta(hours=1), run=self._prune_records, deletes=True),
@@ -129,8 +131,9 @@ class Janitor(Loop):
         if job.deletes and reading.doubt is not None:
             await conn.execute(_q.job_failed, {"job": name, "error": reading.doubt})
             return
+        started = time.monotonic()
         try:
-            async with partitions.patience(conn, lock_seconds=LOCK_SECONDS, statement_seconds=STATEMENT_SECONDS):
+            async with partitions.patience(conn, lock_seconds=LOCK_SECONDS, statement_seconds=job.statement_seconds):
                 result = await job.run(conn, reading)
         except Exception as error:
             if conn.closed:
@@ -147,7 +150,7 @@ class Janitor(Loop):
                 error=reason,
             )
             return
-        await conn.execute(_q.job_succeeded, {"job": name})
+        await conn.execute(_q.job_succeeded, {"job": name, "duration": timedelta(seconds=time.monotonic() - started)})
         if result:
             log.info("maintenance job completed", action="maintenance_done", job=name, **result)
 

@@ -2802,7 +2802,11 @@ CREATE VIEW public.store_products AS
     p.cannabinoids,
     p.specials,
     p.image_url,
-    p.images,
+    NULLIF(COALESCE(p.images,
+        CASE
+            WHEN (p.image_url IS NOT NULL) THEN jsonb_build_array(p.image_url)
+            ELSE NULL::jsonb
+        END), '[]'::jsonb) AS images,
     p.local_image_path,
     p.description,
     p.platform_created_at,
@@ -5007,6 +5011,7 @@ CREATE TABLE public.maintenance_runs (
     succeeded_at timestamp with time zone,
     attempted_at timestamp with time zone,
     error text,
+    duration interval,
     CONSTRAINT maintenance_runs_job_check CHECK ((job <> ''::text))
 );
 CREATE TABLE public.match_corrections (

@@ -1,10 +1,11 @@
 -- Operations: maintenance jobs, backups, secrets of the installation.
 
 CREATE TABLE maintenance_runs (
-  job                     text PRIMARY KEY CHECK (job <> ''),
-  succeeded_at                  timestamptz,                              -- last success
-  attempted_at                 timestamptz,
-  error                    text                                      -- of the last run; null where it succeeded
+  job                      text PRIMARY KEY CHECK (job <> ''),
+  succeeded_at             timestamptz,      -- last success
+  attempted_at             timestamptz,
+  error                    text,             -- of the last run; null where it succeeded
+  duration                 interval          -- of the last success
 );
 
 -- The last reading of the clock before a deletion: one row, made by the first reading (ops/retention.py has the rules). `ran` is
