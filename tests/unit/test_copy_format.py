@@ -140,6 +140,25 @@ def test_another_order_of_options_is_written_alike(both: tuple[list[Variant], li
     assert (prices_of(one), stock_of(one)) == (prices_of(other), stock_of(other))
 
 
+@pytest.mark.parametrize(
+    ("image_url", "images", "stored"),
+    [
+        (None, (), None),
+        ("a", ("a",), None),
+        ("a", ("a", "b"), ["a", "b"]),
+        ("a", ("b",), ["b"]),
+        ("a", (), []),
+        (None, ("a",), ["a"]),
+    ],
+)
+def test_images_that_follow_from_the_first_are_not_stored(
+    image_url: str | None, images: tuple[str, ...], stored: list[str] | None
+) -> None:
+    product = msgspec.structs.replace(PLAIN, image_url=image_url, images=images)
+    assert json.loads(named(product)["images"] or "null") == stored
+    assert json.loads(rows.dump(rows.changed_row(1, b"", product)))["images"] == stored
+
+
 AMOUNTS = st.none() | st.decimals(0, 10**6, places=3)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 LAB_VALUES = st.builds(LabValue, TEXTS, AMOUNTS, TEXTS).map(lambda value: (value,)) | st.just(())

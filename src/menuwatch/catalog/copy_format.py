@@ -24,7 +24,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "
 _NUL = re.compile(r"\\u0000|\\.")
 _json = msgspec.json.Encoder(decimal_format="number").encode
 _option = attrgetter("option")
-_EMPTY_IS_NULL = ("cannabinoids", "specials", "images", "terpenes")
+_EMPTY_IS_NULL = ("cannabinoids", "specials", "terpenes")
 
 PRODUCT_COLUMNS = (
     "id, content_hash, name_raw, name, brand_name_raw, brand_name, category, subcategory, strain_type, status_raw, "
@@ -95,6 +95,12 @@ def _json_or_null(value: tuple[Any, ...]) -> str:
     return json(value) if value else "\\N"
 
 
+def _images(product: Product) -> tuple[str, ...] | None:
+    """None where they follow from the image's URL, as on most menus."""
+    usual = () if product.image_url is None else (product.image_url,)
+    return None if product.images == usual else product.images
+
+
 def product_line(product_id: int, content_hash: bytes, product: Product) -> str:
     """The fields of PRODUCT_COLUMNS, tab-separated, without the newline."""
     p = product
@@ -125,7 +131,7 @@ def product_line(product_id: int, content_hash: bytes, product: Product) -> str:
             _json_or_null(p.cannabinoids),
             _json_or_null(p.specials),
             text(p.image_url),
-            _json_or_null(p.images),
+            "\\N" if (images := _images(p)) is None else json(images),
             text(p.description),
             _time(p.platform_created_at),
             _time(p.platform_updated_at),
@@ -156,6 +162,7 @@ def changed_row(product_id: int, content_hash: bytes, product: Product) -> dict[
     row: dict[str, Any] = {name: getattr(product, name) for name in _SAME}
     for name in _EMPTY_IS_NULL:
         row[name] = row[name] or None
+    row["images"] = _images(product)
     row["id"] = product_id
     row["content_hash"] = "\\x" + content_hash.hex()
     row["extra"], row["brand_description_hash"] = split_extra(product)

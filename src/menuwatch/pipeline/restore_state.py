@@ -246,7 +246,7 @@ _by_name = attrgetter(
 
 
 def _words(product: Product) -> tuple[Any, ...]:
-    """The fields by which two readings of a product in one state differ, as in `merge_stage`."""
+    """The fields by which two readings of a product in one state differ, as in `merge_changed`."""
     return *_by_name(product), sorted(product.variants, key=attrgetter("option"))
 
 

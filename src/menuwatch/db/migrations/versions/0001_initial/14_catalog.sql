@@ -80,7 +80,7 @@ CREATE TABLE catalog_products (
   details_from             timestamptz,      -- the crawl that first saw its batch, lab values and sold count as they are; null: the first one
   specials                 jsonb,
   image_url                text,
-  images                   jsonb,
+  images                   jsonb,            -- null: `image_url` alone, or none if there is none
   local_image_path         text,
   description              text,
   platform_created_at      timestamptz,
@@ -123,7 +123,9 @@ SELECT p.id, p.dispensary_id, p.provider, p.provider_product_id, p.name_raw, p.n
        p.price_rec, p.price_rec_special, p.price_med, p.price_med_special, p.variants,
        p.is_in_stock, p.stock_status, p.quantity, p.quantity_capped,
        p.thc_lo, p.thc_hi, p.thc_unit, p.cbd_lo, p.cbd_hi, p.cbd_unit, p.cannabinoids, p.specials,
-       p.image_url, p.images, p.local_image_path, p.description, p.platform_created_at, p.platform_updated_at,
+       p.image_url,
+       nullif(coalesce(p.images, CASE WHEN p.image_url IS NOT NULL THEN jsonb_build_array(p.image_url) END), '[]') AS images,
+       p.local_image_path, p.description, p.platform_created_at, p.platform_updated_at,
        CASE WHEN p.brand_description_hash IS NULL THEN p.extra
             ELSE p.extra || jsonb_build_object('brand_description', (SELECT b.description FROM brand_descriptions b
                                                                       WHERE b.hash = p.brand_description_hash LIMIT 1)) END AS extra,
