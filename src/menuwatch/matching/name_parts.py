@@ -57,7 +57,8 @@ class NameParts(NamedTuple):
 def take_apart(name: str) -> NameParts:
     """The parts of a name."""
     text, ratio = _take_ratio(plain(name))
-    return NameParts(_segments(without_sizes(text)), _asides(text), ratio)
+    text = without_sizes(text)
+    return NameParts(_segments(text), _asides(text), ratio)
 
 
 def plain(name: str) -> str:
@@ -114,4 +115,4 @@ def _segments(text: str) -> list[tuple[str, ...]]:
 
 
 def _asides(text: str) -> list[tuple[str, ...]]:
-    return [words(part) for part in _BRACKETED.findall(without_sizes(text))]
+    return [words(part) for part in _BRACKETED.findall(text)]

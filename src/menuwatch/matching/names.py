@@ -45,6 +45,8 @@ KINDS = {
     "apparel": "accessory", "cultivation": "cultivation",
 }  # fmt: skip
 """Kinds of the taxonomy's categories, and of words of menus for them. A kind is named after the category of most of its listings."""
+_FORM_GROUPS = (lexicon.DEVICES, lexicon.EXTRACTS | lexicon.PRESSES, lexicon.CUTS | {"infused"}, lexicon.EATEN)
+"""A listing has forms of each group from one source: its name, or else its brand's line, or else its menu."""
 _LONGEST_PHRASE = max(len(phrase.split()) for phrase in lexicon.FORMS)
 
 
@@ -245,7 +247,7 @@ def _forms(
     if found & lexicon.EXTRACTS - {"wax"}:
         found.discard("wax")
     for more in (of_brand, of_menu):
-        for group in (lexicon.DEVICES, lexicon.EXTRACTS | lexicon.PRESSES, lexicon.CUTS | {"infused"}, lexicon.EATEN):
+        for group in _FORM_GROUPS:
             if not found & group:
                 found |= more & group
     if category == "preroll":

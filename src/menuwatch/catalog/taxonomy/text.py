@@ -69,7 +69,9 @@ _NO_WORD = re.compile(r"[\W_]+")
 @lru_cache(maxsize=16_384)
 def words(text: str) -> tuple[str, ...]:
     """Words of a text in comparable form: lower case, without accents, split at anything but letters and digits."""
-    plain = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
+    plain = text.casefold()
+    if not plain.isascii():
+        plain = "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
     # Apostrophes are removed (jack's, jacks); other punctuation separates words.
     found = _NO_WORD.sub(" ", plain.replace("'", "").replace("’", "")).split()
     return tuple(word[:LONGEST_WORD] for word in found[:MOST_WORDS])
