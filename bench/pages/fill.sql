@@ -72,7 +72,7 @@ $$ SELECT CASE WHEN i <= 0 THEN 1 ELSE pg_temp.spread(product, i) + ((store * 31
 
 INSERT INTO catalog_products (id, dispensary_id, provider, provider_product_id, content_hash, consecutive_misses, first_seen_at, last_seen_at, state_from,
        changed_at, name_raw, name, brand_name_raw, brand_name, category, subcategory, strain_type, status_raw, price_rec, price_rec_special, price_med,
-       stock_status, is_in_stock, quantity, thc_lo, thc_hi, thc_unit, variants, specials, image_url, images, extra, category_canon, subcategory_canon,
+       stock_status, is_in_stock, quantity, thc_lo, thc_hi, thc_unit, variants, specials, image_url, extra, category_canon, subcategory_canon,
        strain_canon, state_seen_to, present)
 SELECT x.id, x.s, 'dutchie', lpad(to_hex(x.id), 24, '0'), decode(md5(x.id::text), 'hex'), CASE WHEN x.gone THEN 3 ELSE 0 END,
        pg_temp.crawl_at(x.s, 1), CASE WHEN x.gone THEN pg_temp.crawl_at(x.s, x.last) END, pg_temp.crawl_at(x.s, x.last), pg_temp.crawl_at(x.s, x.last),
@@ -82,7 +82,7 @@ SELECT x.id, x.s, 'dutchie', lpad(to_hex(x.id), 24, '0'), decode(md5(x.id::text)
        jsonb_build_array(jsonb_strip_nulls(jsonb_build_object('option', x.option, 'price_rec', x.now_price, 'price_med', x.now_price, 'special_rec', x.special,
          'weight_g', x.grams, 'price_per_g', round(x.now_price / x.grams, 2), 'stock_status', x.stock, 'quantity', CASE x.stock WHEN 'in_stock' THEN 1 + x.id % 40 ELSE 0 END))),
        CASE WHEN x.special IS NOT NULL THEN '[{"kind": "percent", "name": "20% off", "value": 20, "menu_type": "both", "special_id": "d20e3575307cbe105ce46afe"}]'::jsonb END,
-       'https://images.dutchie.com/' || md5(x.n::text), jsonb_build_array('https://images.dutchie.com/' || md5(x.n::text)),
+       'https://images.dutchie.com/' || md5(x.n::text),
        jsonb_build_object('slug', replace(lower(x.name), ' ', '-'), 'brand_id', md5(x.brand), 'net_weight', jsonb_build_object('unit', 'MILLIGRAMS', 'values', '[1000]'::jsonb),
          'weight_rank', 1000, 'dispensary_id', md5(x.s::text), 'enterprise_product_id', md5(x.id::text)),
        x.category_canon, x.subcategory_canon, x.strain_canon, NULL, NOT x.gone

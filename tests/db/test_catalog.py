@@ -47,6 +47,24 @@ async def test_a_first_crawl_stores_every_product(months: Pool) -> None:
     assert rows["a"]["variants"] == [{"option": "each", "price_rec": 12.5, "quantity": 5, "stock_status": "in_stock"}]
 
 
+async def test_images_are_read_as_they_were_written(months: Pool) -> None:
+    cases: list[tuple[str | None, list[str]]] = [
+        (None, []), ("a", ["a"]), ("a", ["a", "b"]), ("a", ["b"]), ("a", []), (None, ["a"]),
+    ]  # fmt: skip
+
+    def menu(order: list[tuple[str | None, list[str]]]) -> list[bytes]:
+        return [item(str(n), image_url=url, images=images) for n, (url, images) in enumerate(order)]
+
+    async with months.connection() as conn:
+        store = await add_store(conn)
+        for number, order in enumerate((cases, cases[1:] + cases[:1])):
+            applied = await crawl(conn, store, number, menu(order))
+            assert applied.changed == (len(cases) if number else 0)
+            rows = await _rows(months, "SELECT image_url, images FROM store_products ORDER BY provider_product_id")
+            assert [(row["image_url"], row["images"] or []) for row in rows] == order
+            assert all(row["images"] != [] for row in rows), "no images are null"
+
+
 async def test_an_unchanged_product_writes_nothing(months: Pool) -> None:
     menu = [item("a"), item("b"), item("c", price="3")]
     async with months.connection() as conn:

@@ -17,6 +17,7 @@ import psutil
 import psycopg
 import pytest
 from psycopg_pool import AsyncConnectionPool
+from structlog.testing import capture_logs
 
 from menuwatch.api.app import AppContext, create_app
 from menuwatch.api.error_handlers import of_database
@@ -134,13 +135,16 @@ def test_a_server_that_does_not_come_up_is_tried_with_growing_waits(home: Path) 
 
 def test_a_server_whose_backend_crashed_is_restarted(home: Path) -> None:
     folder, settings = home / "postgres", Settings(home=home)
-    with embedded.database_url(settings) as url, keeping(settings) as keeper:
+    with capture_logs() as logs, embedded.database_url(settings) as url, keeping(settings) as keeper:
         assert keeper is not None
         old = postmaster.read(folder)
         assert old is not None
-        with psycopg.connect(url) as conn:
+        with psycopg.connect(url, autocommit=True) as conn:
+            conn.execute("SELECT 'a secret'")
             os.kill(conn.info.backend_pid, 9)
         until(lambda: up_again(folder, old.pid or 0) and keeper.outage() is None)
+        reason = next(line["reason"] for line in logs if line["action"] == "database_stopped")
+        assert ("signal 9" in reason, "secret" in reason) == (True, False)
         assert starts(folder) == 2, "PostgreSQL's own recovery can hang"
         with psycopg.connect(url) as conn:
             assert conn.execute("SELECT 1").fetchone() == (1,)
@@ -250,12 +254,21 @@ LOG = """
             ("wrong ownership", "must be started by the user"),
         ),
         (
+            (
+                "ERROR:  could not extend file: No space left on device",
+                "LOG:  client backend (PID 7) was terminated by signal 9: Killed",
+                "DETAIL:  Failed process was running: SELECT 'a secret'",
+            ),
+            CauseCode.OTHER,
+            ("(PID 7)", "signal 9: Killed"),
+        ),
+        (
             ('ERROR:  could not resize shared memory segment "/x" to 8 bytes: No space left on device',),
             None,
             (),
         ),
     ],
-    ids=["killed", "full disk", "configuration", "owner", "shared memory"],
+    ids=["killed", "full disk", "configuration", "owner", "crashed backend", "shared memory"],
 )
 def test_the_cause_is_read_from_the_log(
     tmp_path: Path, lines: tuple[str, ...], code: CauseCode | None, holds: tuple[str, ...]
@@ -265,3 +278,4 @@ def test_the_cause_is_read_from_the_log(
     for found in (server_log.cause(log), server_log.cause(log, since=len(LOG))):
         assert (found and found.code) == code
         assert found is None or all(words in found.text for words in holds)
+        assert found is None or "secret" not in found.text

@@ -6,10 +6,11 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
 from menuwatch.db import partitions
-from menuwatch.db.pool import Pool, connect
+from menuwatch.db.pool import Connection, Pool, connect
 from menuwatch.ops import janitor as module
 from menuwatch.ops.janitor import Janitor
 
@@ -49,17 +50,36 @@ async def test_a_duty_is_done_once_when_it_is_due(pool: Pool) -> None:
     }
 
 
-async def test_a_job_takes_at_most_a_tenth_of_the_time(pool: Pool) -> None:
+@pytest.mark.parametrize("error", [None, "boom"])
+async def test_counting_rests_for_ten_times_as_long_as_it_took(pool: Pool, error: str | None) -> None:
     await Janitor(pool).step()
-    await _do(pool, "UPDATE maintenance_runs SET succeeded_at = now() - interval '61 minutes'")
-    await _do(pool, "UPDATE maintenance_runs SET duration = interval '6 minutes' WHERE job = 'records'")
-    await _do(pool, "UPDATE maintenance_runs SET duration = interval '7 minutes' WHERE job = 'totals'")
+    await _do(
+        pool, "UPDATE maintenance_runs SET succeeded_at = now() - interval '61 minutes', attempted_at = now() - interval '61 minutes'"
+    )
+    await _do(pool, "UPDATE maintenance_runs SET duration = interval '7 minutes', error = %s", error)
     before = await _done(pool)
     await Janitor(pool).step()
     after = await _done(pool)
     assert (after["records"] > before["records"], after["totals"] == before["totals"]) == (True, True)
     ((took,),) = await _do(pool, "SELECT duration FROM maintenance_runs WHERE job = 'records'")
     assert timedelta(0) < took < timedelta(minutes=1)
+    await _do(pool, "UPDATE maintenance_runs SET duration = interval '6 minutes' WHERE job = 'totals'")
+    await Janitor(pool).step()
+    assert (await _done(pool))["totals"] > before["totals"]
+
+
+async def test_each_job_has_its_own_time_limit(pool: Pool) -> None:
+    async def sleep(conn: Connection, _: Any) -> None:
+        await conn.execute("SELECT pg_sleep(0.5)")
+
+    janitor = Janitor(pool)
+    janitor.jobs = {
+        "short": module._Job(every=timedelta(0), run=sleep, statement_seconds=0.1),
+        "long": module._Job(every=timedelta(0), run=sleep),
+    }
+    await janitor.step()
+    rows = await _do(pool, "SELECT job, error FROM maintenance_runs ORDER BY job")
+    assert rows == [("long", None), ("short", "QueryCanceled: canceling statement due to statement timeout")]
 
 
 async def test_while_one_is_at_it_others_pass_over(pool: Pool, database_url: str) -> None:

@@ -122,14 +122,14 @@ class FileArchive:
             return file.placed or _is(self._bytes(place_of(file), LARGEST), sha256, LARGEST)
         return False
 
-    def packed(self, path: str, sha256: str | None = None, raw_bytes: int = LARGEST, *, evict: bool = False) -> bytes:
+    def packed(self, path: str, sha256: str | None = None, raw_bytes: int = LARGEST) -> bytes:
         """The compressed file, byte for byte; if several are staged for that path, the one whose document has the hash
-        `sha256`. `evict` as in Storage.get. Raises Missing, and Damaged if it is larger than a document of `raw_bytes` can be.
+        `sha256`. Raises Missing, and Damaged if it is larger than a document of `raw_bytes` can be.
         """
         self._checked(path)
         for _ in range(2):  # it may be published during the search of the staged files
             with contextlib.suppress(FileNotFoundError):
-                return self._bytes(path, raw_bytes, evict=evict)
+                return self._bytes(path, raw_bytes)
             staged = list(self._candidates(path, raw_bytes))
             if staged:
                 return next((found for found in staged if sha256 is None or _is(found, sha256, raw_bytes)), staged[0])
@@ -140,26 +140,30 @@ class FileArchive:
             with contextlib.suppress(FileNotFoundError, Damaged):
                 yield self._bytes(entry.path, raw_bytes)
 
-    def _bytes(self, path: str, raw_bytes: int, *, evict: bool = False) -> bytes:
+    def _bytes(self, path: str, raw_bytes: int) -> bytes:
         """The file's bytes. Raises Damaged if they are more than a document of that size can have, compressed."""
         most = raw_bytes + raw_bytes // 100 + 1000
-        data = self.storage.get(path, most + 1, evict=evict)
+        # Most payloads are read once, when they are applied. A day's payloads kept in memory would push out as much of the database.
+        data = self.storage.get(path, most + 1, evict=True)
         if len(data) > most:
             raise Damaged(f"the archive file {path!r} is damaged: it is larger than its document")
         return data
 
-    def unpacked(self, path: str, sha256: str | None = None, raw_bytes: int = LARGEST, *, evict: bool = False) -> bytes:
-        """The document's bytes. `evict` as in Storage.get. Raises Missing, and Damaged for a file that cannot be read, unpacks to more
-        than `raw_bytes` or has another hash than `sha256`."""
+    def unpacked(self, path: str, sha256: str | None = None, raw_bytes: int = LARGEST) -> bytes:
+        """The document's bytes. Raises Missing, and Damaged for a file that cannot be read, unpacks to more than `raw_bytes` or has
+        another hash than `sha256`."""
+        return self.unpack(path, self.packed(path, sha256, raw_bytes), sha256, raw_bytes)
+
+    def unpack(self, path: str, packed: bytes, sha256: str | None = None, raw_bytes: int = LARGEST) -> bytes:
+        """The document in the bytes of a file. Raises Damaged, as `unpacked`; `path` is for its message."""
         try:
-            return _unpack(self.packed(path, sha256, raw_bytes, evict=evict), sha256, raw_bytes)
+            return _unpack(packed, sha256, raw_bytes)
         except _Damaged as error:
             raise Damaged(f"the archive file {path!r} is damaged: {error}") from error
 
     def read(self, path: str, sha256: str | None = None, raw_bytes: int = LARGEST) -> Document:
         """The document at that path. Raises Missing, and Damaged also for a file that is not a document."""
-        # Most payloads are read once, when they are applied. A day's payloads kept in memory would push out as much of the database.
-        data = self.unpacked(path, sha256, raw_bytes, evict=True)
+        data = self.unpacked(path, sha256, raw_bytes)
         try:
             return document.decode(data)
         except Refused as error:

@@ -129,9 +129,15 @@ async def latest_payload(conn: Connection, dispensary_id: int, status: str | Non
 
 async def packed(archive: FileArchive, payload: Payload) -> bytes:
     """The archived file as it lies on disk, gzip-compressed. Raises PayloadMissing and PayloadDamaged."""
+    with _file_of(payload):
+        return await asyncio.to_thread(_checked, archive, payload)
+
+
+def _checked(archive: FileArchive, payload: Payload) -> bytes:
+    found = archive.packed(payload.path, payload.sha256, payload.raw_bytes)
     # Clients cache it forever: a file that is not the archived document must not be sent.
-    await unpacked(archive, payload)
-    return await asyncio.to_thread(archive.packed, payload.path, payload.sha256, payload.raw_bytes)
+    archive.unpack(payload.path, found, payload.sha256, payload.raw_bytes)
+    return found
 
 
 async def unpacked(archive: FileArchive, payload: Payload) -> bytes:

@@ -198,17 +198,16 @@ def _check_row(archive: FileArchive, row: Row) -> Fault | None:
         return Fault(kind=kind, path=row["path"], payload_id=row["id"], detail=detail)
 
     try:
-        data = archive.unpacked(row["path"], row["sha256"], row["raw_bytes"])
-        size = len(archive.packed(row["path"], row["sha256"], row["raw_bytes"]))
-        doc = document.decode(data)
+        packed = archive.packed(row["path"], row["sha256"], row["raw_bytes"])
+        doc = document.decode(archive.unpack(row["path"], packed, row["sha256"], row["raw_bytes"]))
     except Missing:
         return fault("missing", "it has no file")
     except Refused as error:
         return fault("damaged", str(error))
     if doc.content_sha256 != row["content_sha256"]:
         return fault("damaged", "its responses do not match content_sha256 of the row")
-    if size != row["bytes"]:
-        return fault("size", f"the file has {size} bytes, the row has {row['bytes']}")
+    if len(packed) != row["bytes"]:
+        return fault("size", f"the file has {len(packed)} bytes, the row has {row['bytes']}")
     return None
 
 
@@ -255,7 +254,8 @@ def _hash(archive: FileArchive, path: str) -> str:
 
 
 def _new_row(archive: FileArchive, platform: Platform, path: str, doc: Document, store_id: int) -> NewPayload:
-    data, packed = archive.unpacked(path), archive.packed(path)
+    packed = archive.packed(path)
+    data = archive.unpack(path, packed)
     status, reason = "quarantined", FOUND
     count = 0
     try:

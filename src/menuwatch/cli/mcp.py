@@ -26,4 +26,4 @@ def mcp(
         app = AppContext(pool=system.pool, archive=system.archive, platforms={}, settings=system.settings)
         await serve_stdio(app, principal)
 
-    with_system(serve, read_only=True)
+    with_system(serve, read_only=True, goes_on=True)

@@ -42,12 +42,12 @@ def load_settings(*, quiet: bool = True, check_platforms: bool = True, **overrid
     return settings
 
 
-def with_system(act: Callable[[System], Awaitable[T]], *, read_only: bool = False) -> T:
-    """Opens the installation, calls `act` and closes it again."""
+def with_system(act: Callable[[System], Awaitable[T]], *, read_only: bool = False, goes_on: bool = False) -> T:
+    """Opens the installation, calls `act` and closes it again; the options are those of `open_system`."""
     from menuwatch.system import open_system  # half of a start, which commands without a database do not need
 
     async def run() -> T:
-        async with open_system(load_settings(check_platforms=not read_only), read_only=read_only) as system:
+        async with open_system(load_settings(check_platforms=not read_only), read_only=read_only, goes_on=goes_on) as system:
             return await act(system)
 
     return asyncio.run(run())

@@ -90,7 +90,9 @@ def _lines(log: Path, since: int | None) -> list[str]:
 
 
 def _of_lines(lines: list[str]) -> Cause | None:
-    """The first serious message, with its detail and hint. What is wrong in the configuration stands in a LOG line before it."""
+    """The first serious message, with its detail and hint. What is wrong in the configuration stands in a LOG line before it. A
+    backend's crash is a LOG line too, and its detail, a query, is left out. An ERROR stops no server.
+    """
     said: list[str] = []
     setting = ""
     for line in lines:
@@ -104,7 +106,10 @@ def _of_lines(lines: list[str]) -> Cause | None:
             break
         elif level == "LOG" and (".conf" in text or 'parameter "' in text):
             setting = setting or text
-        elif says_disk_full(text) or (level in ("FATAL", "PANIC") and not text.startswith(_ROUTINE)):
+        elif level == "LOG" and "was terminated by signal" in text:
+            said.append(text)
+            break
+        elif level in ("FATAL", "PANIC") and not text.startswith(_ROUTINE):
             said.append(text)
     if not said:
         return None

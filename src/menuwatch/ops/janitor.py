@@ -41,6 +41,8 @@ LONG_IDLE_TRANSACTION = timedelta(minutes=5)
 class _Job(Struct, frozen=True, kw_only=True):
     every: timedelta
     run: Callable[[Connection, ClockReading], Awaitable[Mapping[str, Any] | None]]
+    rest: int = 0
+    """After a run, the job rests for this many times the duration of that run."""
     statement_seconds: float = 120.0
     """Time limit of a statement."""
     deletes: bool = False
@@ -80,7 +82,7 @@ class Janitor(Loop):
             "names": _Job(every=timedelta(seconds=interval * 0.9), run=self._fold_names),
             "quality": _Job(every=timedelta(seconds=interval * 0.9), run=self._check_quality),
             "audit": _Job(every=timedelta(days=7), run=self._audit_quality),
-            "totals": _Job(every=timedelta(minutes=15), run=self._count_totals, statement_seconds=900.0),
+            "totals": _Job(every=timedelta(minutes=15), run=self._count_totals, rest=10, statement_seconds=600.0),
             "horizon": _Job(every=timedelta(seconds=interval * 0.9), run=self._watch_horizon),
             "history": _Job(every=timedelta(hours=1), run=self._drop_history, deletes=True),
             "records": _Job(every=timedelta(hours=1), run=self._prune_records, deletes=True),
@@ -106,8 +108,9 @@ class Janitor(Loop):
     async def _run_due_jobs(self, conn: Connection) -> None:
         names = list(self.jobs)
         every = [self.jobs[name].every.total_seconds() for name in names]
+        rest = [self.jobs[name].rest for name in names]
         await conn.execute(_q.add_jobs, {"jobs": names})
-        cursor = await conn.execute(_q.due_jobs, {"jobs": names, "every": every})
+        cursor = await conn.execute(_q.due_jobs, {"jobs": names, "every": every, "rest": rest})
         due = {row[0] for row in await cursor.fetchall()}
         reading = await rules.read_clock(conn, self._clock.now() if self._clock else await database_now(conn))
         self._log_doubt(reading)
@@ -129,7 +132,7 @@ class Janitor(Loop):
     async def _run(self, conn: Connection, name: str, reading: ClockReading) -> None:
         job = self.jobs[name]
         if job.deletes and reading.doubt is not None:
-            await conn.execute(_q.job_failed, {"job": name, "error": reading.doubt})
+            await conn.execute(_q.job_failed, {"job": name, "error": reading.doubt, "duration": None})
             return
         started = time.monotonic()
         try:
@@ -141,7 +144,7 @@ class Janitor(Loop):
                 raise
             message = error.diag.message_primary if isinstance(error, psycopg.Error) else None
             reason = f"{type(error).__name__}: {message or error}"
-            await conn.execute(_q.job_failed, {"job": name, "error": reason})
+            await conn.execute(_q.job_failed, {"job": name, "error": reason, "duration": _since(started)})
             log.warning(
                 "maintenance job failed; retrying later",
                 action="maintenance_failed",
@@ -150,7 +153,7 @@ class Janitor(Loop):
                 error=reason,
             )
             return
-        await conn.execute(_q.job_succeeded, {"job": name, "duration": timedelta(seconds=time.monotonic() - started)})
+        await conn.execute(_q.job_succeeded, {"job": name, "duration": _since(started)})
         if result:
             log.info("maintenance job completed", action="maintenance_done", job=name, **result)
 
@@ -219,3 +222,7 @@ class Janitor(Loop):
                     application=holder.application,
                     age_seconds=round(holder.seconds),
                 )
+
+
+def _since(started: float) -> timedelta:
+    return timedelta(seconds=time.monotonic() - started)

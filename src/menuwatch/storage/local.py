@@ -46,7 +46,8 @@ class LocalStorage:
             # A little more than there is: a growing file is read to the size it had.
             data = file.read(size + 1 if limit is None else min(limit, size + 1))
             if evict and hasattr(os, "posix_fadvise"):
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                with contextlib.suppress(OSError):  # advice, which not every file system takes
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             return data
 
     def open(self, path: str) -> IO[bytes]:

@@ -80,7 +80,7 @@ CREATE TABLE catalog_products (
   details_from             timestamptz,      -- the crawl that first saw its batch, lab values and sold count as they are; null: the first one
   specials                 jsonb,
   image_url                text,
-  images                   jsonb,            -- null: `image_url` alone, or none if there is none
+  images                   jsonb,            -- null: `[image_url]`, or none if that is null; '[]': none, although `image_url` is set
   local_image_path         text,
   description              text,
   platform_created_at      timestamptz,

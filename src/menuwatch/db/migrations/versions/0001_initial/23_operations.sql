@@ -5,7 +5,7 @@ CREATE TABLE maintenance_runs (
   succeeded_at             timestamptz,      -- last success
   attempted_at             timestamptz,
   error                    text,             -- of the last run; null where it succeeded
-  duration                 interval          -- of the last success
+  duration                 interval          -- of the last run; null where it was refused
 );
 
 -- The last reading of the clock before a deletion: one row, made by the first reading (ops/retention.py has the rules). `ran` is
