@@ -54,7 +54,8 @@ async def test_a_duty_is_done_once_when_it_is_due(pool: Pool) -> None:
 async def test_counting_rests_for_ten_times_as_long_as_it_took(pool: Pool, error: str | None) -> None:
     await Janitor(pool).step()
     await _do(
-        pool, "UPDATE maintenance_runs SET succeeded_at = now() - interval '61 minutes', attempted_at = now() - interval '61 minutes'"
+        pool,
+        "UPDATE maintenance_runs SET succeeded_at = now() - interval '61 minutes', attempted_at = now() - interval '61 minutes'",
     )
     await _do(pool, "UPDATE maintenance_runs SET duration = interval '7 minutes', error = %s", error)
     before = await _done(pool)

@@ -47,7 +47,9 @@ def with_system(act: Callable[[System], Awaitable[T]], *, read_only: bool = Fals
     from menuwatch.system import open_system  # half of a start, which commands without a database do not need
 
     async def run() -> T:
-        async with open_system(load_settings(check_platforms=not read_only), read_only=read_only, goes_on=goes_on) as system:
+        async with open_system(
+            load_settings(check_platforms=not read_only), read_only=read_only, goes_on=goes_on
+        ) as system:
             return await act(system)
 
     return asyncio.run(run())
