@@ -1,9 +1,15 @@
 -- Brands as people see and edit them.
 
 -- name: list_brands
--- Brands by name, those that were merged away after the ones that exist under their own name.
+-- Brands by name. Counted are those of the page alone.
 SELECT b.id, b.slug, b.name, b.merged_into, t.name AS merged_into_name, s.spellings, n.products, n.listings, n.stores, lower(b.name) AS key
-  FROM brands b
+  FROM (SELECT * FROM brands b
+         WHERE (%(id)s::integer IS NULL OR b.id = %(id)s)
+           AND (%(q)s::text IS NULL OR b.name ILIKE %(q)s
+                OR EXISTS (SELECT FROM brand_aliases a WHERE a.brand_id = b.id AND (a.spelling ILIKE %(q)s OR a.alias ILIKE %(q)s)))
+           AND (%(merged)s::boolean IS NULL OR (b.merged_into IS NOT NULL) = %(merged)s)
+           AND (%(after_id)s::integer IS NULL OR (lower(b.name), b.id) > (%(after_key)s::text, %(after_id)s))
+         ORDER BY lower(b.name), b.id LIMIT %(limit)s) b
   LEFT JOIN brands t ON t.id = b.merged_into
   CROSS JOIN LATERAL (
     SELECT coalesce(json_agg(json_build_object('alias', a.alias, 'spelling', a.spelling, 'origin', a.origin) ORDER BY a.alias), '[]') AS spellings
@@ -12,12 +18,7 @@ SELECT b.id, b.slug, b.name, b.merged_into, t.name AS merged_into_name, s.spelli
     SELECT count(DISTINCT c.id) AS products, count(m.product_id) AS listings, count(DISTINCT m.dispensary_id) AS stores
       FROM canonical_products c LEFT JOIN product_matches m ON m.canonical_product_id = c.id
      WHERE c.brand_id = b.id AND c.merged_into IS NULL) n
- WHERE (%(id)s::integer IS NULL OR b.id = %(id)s)
-   AND (%(q)s::text IS NULL OR b.name ILIKE %(q)s
-        OR EXISTS (SELECT FROM brand_aliases a WHERE a.brand_id = b.id AND (a.spelling ILIKE %(q)s OR a.alias ILIKE %(q)s)))
-   AND (%(merged)s::boolean IS NULL OR (b.merged_into IS NOT NULL) = %(merged)s)
-   AND (%(after_id)s::integer IS NULL OR (lower(b.name), b.id) > (%(after_key)s::text, %(after_id)s))
- ORDER BY lower(b.name), b.id LIMIT %(limit)s;
+ ORDER BY lower(b.name), b.id;
 
 -- name: find_brand
 -- By its id, its slug, its name or a spelling, in this order.
