@@ -62,7 +62,7 @@ async def test_images_are_read_as_they_were_written(months: Pool) -> None:
             assert applied.changed == (len(cases) if number else 0)
             rows = await _rows(months, "SELECT image_url, images FROM store_products ORDER BY provider_product_id")
             assert [(row["image_url"], row["images"] or []) for row in rows] == order
-            assert all(row["images"] != [] for row in rows), "no images are null"
+            assert all(row["images"] != [] for row in rows), "an empty list is read as null"
 
 
 async def test_an_unchanged_product_writes_nothing(months: Pool) -> None:

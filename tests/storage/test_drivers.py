@@ -67,7 +67,7 @@ def _in_memory(file: Path) -> bool:
         except OSError as error:
             if error.errno != errno.EOPNOTSUPP:
                 raise
-            pytest.skip("this file system keeps everything in memory")
+            pytest.skip("this file system does not tell what is in memory")
 
 
 def test_an_evicted_file_is_whole_and_leaves_memory(tmp_path: Path) -> None:

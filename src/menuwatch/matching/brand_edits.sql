@@ -1,7 +1,7 @@
 -- Brands as people see and edit them.
 
 -- name: list_brands
--- Brands by name. Counted are those of the page alone.
+-- Brands by name. Products, listings and stores are counted only for the brands of the page.
 SELECT b.id, b.slug, b.name, b.merged_into, t.name AS merged_into_name, s.spellings, n.products, n.listings, n.stores, lower(b.name) AS key
   FROM (SELECT * FROM brands b
          WHERE (%(id)s::integer IS NULL OR b.id = %(id)s)

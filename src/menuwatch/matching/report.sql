@@ -22,16 +22,18 @@ SELECT same FROM match_corrections
 SELECT parsed::text FROM match_signatures WHERE block = ANY (%(blocks)s::text[]);
 
 -- name: stats
+-- Least and greatest, since counting distinct stores and platforms sorts all links.
 WITH waiting AS MATERIALIZED (
   SELECT count(*) AS stores, extract(epoch FROM now() - min(d.last_crawled_at))::double precision AS seconds
     FROM dispensaries d LEFT JOIN match_stores s ON s.dispensary_id = d.id
    WHERE d.last_crawled_at IS NOT NULL AND (d.last_crawled_at, %(rules)s::integer) IS DISTINCT FROM (s.crawled_at, s.rules_version)),
 matched AS MATERIALIZED (
-  SELECT m.canonical_product_id AS id, count(*) AS listings, count(DISTINCT m.dispensary_id) AS stores, count(DISTINCT d.platform) AS platforms
+  SELECT m.canonical_product_id AS id, count(*) AS listings, min(m.dispensary_id) < max(m.dispensary_id) AS is_shared,
+         min(d.platform) < max(d.platform) AS is_on_platforms
     FROM product_matches m LEFT JOIN dispensaries d ON d.id = m.dispensary_id WHERE m.canonical_product_id IS NOT NULL GROUP BY 1)
 SELECT coalesce(sum(listings), 0)::bigint AS listings, (SELECT count(*) FROM catalog_products) - coalesce(sum(listings), 0)::bigint AS waiting_listings,
-       count(*) AS products, coalesce(sum(listings) FILTER (WHERE stores > 1), 0)::bigint AS shared_listings,
-       count(*) FILTER (WHERE stores > 1) AS shared_products, count(*) FILTER (WHERE platforms > 1) AS products_on_platforms,
+       count(*) AS products, coalesce(sum(listings) FILTER (WHERE is_shared), 0)::bigint AS shared_listings,
+       count(*) FILTER (WHERE is_shared) AS shared_products, count(*) FILTER (WHERE is_on_platforms) AS products_on_platforms,
        (SELECT count(*) FROM brands WHERE merged_into IS NULL) AS brands, (SELECT stores FROM waiting) AS waiting_stores,
        (SELECT seconds FROM waiting) AS lag_seconds,
        (SELECT count(*) FROM match_dirty_blocks) AS waiting_blocks, (SELECT count(*) FROM match_reviews WHERE skipped_at IS NULL) AS reviews,

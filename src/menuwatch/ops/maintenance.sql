@@ -11,8 +11,8 @@ SELECT pg_advisory_unlock(hashtext('menuwatch'), hashtext('maintenance'));
 INSERT INTO maintenance_runs (job) SELECT unnest(%(jobs)s::text[]) ON CONFLICT DO NOTHING;
 
 -- name: due_jobs
--- One that was done in the future was done while the clock was wrong. One that failed or was refused is due until it is done. After a run,
--- a job rests for `rest` times the duration of that run.
+-- One that was done in the future was done while the clock was wrong. One that failed or was refused is due until it is done. But after
+-- any run, also a failed one, a job is not due for `rest` times the duration of that run.
 SELECT d.job FROM unnest(%(jobs)s::text[], %(every)s::double precision[], %(rest)s::double precision[]) d(job, every, rest)
   JOIN maintenance_runs m ON m.job = d.job
  WHERE (m.succeeded_at IS NULL OR m.succeeded_at <= clock_timestamp() - make_interval(secs => d.every) OR m.succeeded_at > clock_timestamp()
