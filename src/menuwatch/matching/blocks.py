@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -30,9 +30,10 @@ from menuwatch.matching.outdated import outdated, with_components
 _q = sql.load(__package__, "blocks.sql")
 _encode = msgspec.json.encode
 _signature = msgspec.json.Decoder(Signature).decode
+_T = TypeVar("_T")
 
 BATCH = 5_000
-"""Signatures that are grouped in one transaction, unless one component of blocks has more."""
+"""Signatures that are grouped, or listings that are taken in, in one transaction. It limits memory and how long locks are kept."""
 
 _CAUSES = ("menu", "rules", "correction")
 """Of several causes of one change the last one is given."""
@@ -114,16 +115,17 @@ async def waiting_blocks(conn: AsyncConnection[Any], exclude: Sequence[str]) -> 
     return Waiting(found, sum(listings for *_, listings in rows))
 
 
-def batches(components: Iterable[tuple[Sequence[str], int]]) -> Iterable[list[Sequence[str]]]:
-    """Components in batches of about `BATCH` signatures."""
-    batch: list[Sequence[str]] = []
-    signatures = 0
-    for component, size in components:
-        if batch and signatures + size > BATCH:
+def batches(sized: Iterable[tuple[_T, int]], *, most: int | None = None) -> Iterator[list[_T]]:
+    """Splits items with their sizes, in their order, into those of one transaction each: together no larger than `BATCH`, and at most
+    `most` of them. One that is larger is alone."""
+    batch: list[_T] = []
+    total = 0
+    for item, size in sized:
+        if batch and (total + size > BATCH or len(batch) == most):
             yield batch
-            batch, signatures = [], 0
-        batch.append(component)
-        signatures += size
+            batch, total = [], 0
+        batch.append(item)
+        total += size
     if batch:
         yield batch
 

@@ -11,7 +11,7 @@ grouped when no store waits, so that many new menus group each block once.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -37,8 +37,6 @@ _q = sql.load(__package__, "engine.sql")
 
 STORES_AT_ONCE = 50
 _STORES_IN_TRANSACTION = 10
-_LISTINGS_IN_TRANSACTION = 5_000
-"""Products of stores after which a transaction takes no further store, which limits its memory and how long it keeps locks."""
 _LARGE = 2_000
 """Listings from which a run is a large one."""
 
@@ -95,7 +93,7 @@ async def match_changed_stores(
         if stores:
             await memory.brands.load(conn)
             await _cover(conn, {row["id"]: row["last_crawled_at"] for row in stores}, memory)
-        for batch in _transactions({row["id"]: row["products"] for row in stores}):
+        for batch in batches(((row["id"], row["products"]) for row in stores), most=_STORES_IN_TRANSACTION):
             await _take_in(conn, batch, run, memory)
         # A brand that became known may have outdated listings of stores that were taken in before.
         run.more = run.taken.stores > 0 and bool(await fetch_all(conn, _q.changed_stores, {**values, "limit": 1}))
@@ -166,20 +164,6 @@ async def _cover(conn: AsyncConnection[Any], stores: Mapping[int, datetime | Non
     if not memory.spellings.cover({number: at for number, at in stores.items() if at is not None}):
         waiting = await (await conn.execute(_q.waiting_stores, {"rules": RULES})).fetchall()
         memory.spellings = Spellings(dict(waiting))
-
-
-def _transactions(products: Mapping[int, int]) -> Iterator[list[int]]:
-    """Splits stores, in their order, into those of one transaction each, by how many products they have."""
-    batch: list[int] = []
-    size = 0
-    for number, count in products.items():
-        if batch and (len(batch) == _STORES_IN_TRANSACTION or size + count > _LISTINGS_IN_TRANSACTION):
-            yield batch
-            batch, size = [], 0
-        batch.append(number)
-        size += count
-    if batch:
-        yield batch
 
 
 async def _take_in(conn: AsyncConnection[Any], store_ids: Sequence[int], run: MatchRun, memory: Memory) -> None:
