@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -148,6 +149,40 @@ def test_a_server_whose_backend_crashed_is_restarted(home: Path) -> None:
         assert starts(folder) == 2, "PostgreSQL's own recovery can hang"
         with psycopg.connect(url) as conn:
             assert conn.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_the_mcp_server_restarts_its_database(home: Path) -> None:
+    environment = {**os.environ, "MENUWATCH_HOME": str(home), "DATABASE_URL": ""}
+    program = str(Path(sys.executable).with_name("menuwatch"))
+    subprocess.run([program, "migrate"], env=environment, check=True, capture_output=True)
+    folder = home / "postgres"
+    with subprocess.Popen(
+        [program, "mcp"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+
+            def ask(method: str, **params: Any) -> Any:
+                message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+                process.stdin.write(json.dumps(message) + "\n")  # type: ignore[union-attr]
+                process.stdin.flush()  # type: ignore[union-attr]
+                return json.loads(process.stdout.readline())  # type: ignore[union-attr]
+
+            ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "1"})
+            before = ask("tools/call", name="search_products", arguments={})
+            old = kill(folder)
+            until(lambda: up_again(folder, old))
+            assert ask("tools/call", name="search_products", arguments={}) == before
+            rest, said = process.communicate(timeout=60)
+            assert (rest, "database_restarted" in said) == ("", True), "what it logs is no part of the protocol"
+        finally:
+            process.kill()
 
 
 def test_a_lost_data_folder_is_never_made_anew(home: Path) -> None:
