@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import duckdb_extensions
 
 from menuwatch.db.pool import Connection
+from menuwatch.exports import ducklake
 from tests.api.shop import Shop, at, item
 
 MONTH = 24 * 31
@@ -146,11 +146,9 @@ class Dataset:
 
 
 @contextmanager
-def lake(root: Path, extensions: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def lake(root: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """The catalogue, attached as `lake`."""
-    with duckdb.connect(config={"extension_directory": str(extensions)}) as db:
-        duckdb_extensions.import_extension("ducklake", con=db)
-        db.execute("LOAD ducklake")
+    with ducklake.connect() as db:
         where = f"READ_ONLY, DATA_PATH '{root}/', OVERRIDE_DATA_PATH true"
         db.execute(f"ATTACH 'ducklake:{root}/catalog.ducklake' AS lake ({where})")
         yield db

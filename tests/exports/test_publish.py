@@ -130,7 +130,7 @@ async def test_it_equals_the_database_before_and_after_history_is_packed(
     second = await _publish(shop, destination)
     assert (second.version, second.written) == (2, 1)
     assert normal(Dataset(root).rows("price_history", HISTORY)) == expected
-    with lake(root, tmp_path / "extensions") as db:
+    with lake(root) as db:
         assert normal(db.execute(f"SELECT {HISTORY} FROM lake.price_history").fetchall()) == expected
         for table in DATASET:
             names = ", ".join(column.name for column in table.columns)
@@ -178,7 +178,7 @@ async def test_files_of_old_versions_are_removed(shop: Shop, tmp_path: Path) -> 
 
 
 async def test_readers_never_see_a_version_in_part(shop: Shop, tmp_path: Path) -> None:
-    root, extensions = tmp_path / "dataset", tmp_path / "extensions"
+    root = tmp_path / "dataset"
     await market(shop, range(1))
     published = {1: (await _publish(shop, root)).rows["price_history"]}
     stop = threading.Event()
@@ -189,7 +189,7 @@ async def test_readers_never_see_a_version_in_part(shop: Shop, tmp_path: Path) -
         while not stop.is_set():
             dataset = Dataset(root)
             seen.append((dataset.version, len(dataset.rows("price_history"))))
-            with lake(root, extensions) as db:
+            with lake(root) as db:
                 listed.append(db.execute("SELECT count(*) FROM lake.price_history").fetchall()[0][0])
 
     reader = asyncio.create_task(asyncio.to_thread(read))
@@ -213,6 +213,7 @@ async def test_a_kill_at_any_write_leaves_the_last_version(shop: Shop, tmp_path:
     env = {
         **os.environ, "DATABASE_URL": database_url, "MENUWATCH_HOME": str(tmp_path), "STORAGE_PATH": str(shop.storage),
     }  # fmt: skip
+    env["TMPDIR"] = str(tmp_path)  # what a killed publish leaves there
     await market(shop, range(2))
     rows = (await _publish(shop, first)).rows["price_history"]
     await market(shop, range(2, 3))
@@ -227,7 +228,7 @@ async def test_a_kill_at_any_write_leaves_the_last_version(shop: Shop, tmp_path:
     def read(root: Path) -> tuple[int, int, int]:
         dataset = Dataset(root)
         dataset.check()
-        with lake(root, tmp_path / "extensions") as db:
+        with lake(root) as db:
             listed = db.execute("SELECT count(*) FROM lake.price_history").fetchall()[0][0]
         return dataset.version, len(dataset.rows("price_history")), listed
 
@@ -397,7 +398,7 @@ async def test_without_ducklake_the_rest_is_published(
     await market(shop, range(1))
     assert (await _publish(shop, root)).catalogue
     assert (root / "catalog.ducklake").exists()
-    monkeypatch.setitem(sys.modules, "duckdb_extensions", None)
+    monkeypatch.setitem(sys.modules, "duckdb_extension_ducklake", None)
     done = await _publish(shop, root)
     assert (done.catalogue, done.version, done.written) == (False, 2, 0)
     assert not (root / "catalog.ducklake").exists(), "that of an earlier version would outlive its files"

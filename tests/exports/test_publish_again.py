@@ -101,7 +101,7 @@ async def test_a_crawl_has_only_its_own_months_and_states_read(shop: Shop, tmp_p
     sizes = {file["path"]: file["rows"] for one in after.package["resources"] for file in one["files"]}
     assert done.rows_read == sum(sizes[path] for path in new)
     assert done.rows_read < sum(done.rows.values()) - 300
-    with lake(root, tmp_path / "extensions") as db:
+    with lake(root) as db:
         for table in DATASET:
             names = ", ".join(column.name for column in table.columns)
             listed = db.execute(f"SELECT {names} FROM lake.{table.name}").fetchall()

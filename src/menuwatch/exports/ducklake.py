@@ -5,6 +5,7 @@ The paths in it are relative to the dataset, so that it can be copied: see docs/
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,33 +19,27 @@ INSTALL = "pip install 'menuwatch[ducklake]'"
 
 def is_installed() -> bool:
     """Whether DuckDB and its extension are there."""
-    try:
-        import duckdb
-        import duckdb_extension_ducklake  # type: ignore[import-untyped]
-        import duckdb_extensions  # type: ignore[import-untyped]  # noqa: F401
-    except ImportError:
-        return False
-    return bool(duckdb and duckdb_extension_ducklake)
+    return all(importlib.util.find_spec(name) for name in ("duckdb", "duckdb_extension_ducklake"))
 
 
-def connect(folder: Path) -> Any:
-    """A DuckDB connection in memory with the extension, which is unpacked into `folder`."""
+def connect() -> Any:
+    """A DuckDB connection in memory with the extension, which is loaded from where it is installed."""
     import duckdb
-    import duckdb_extensions
+    import duckdb_extension_ducklake  # type: ignore[import-untyped]
 
-    db = duckdb.connect(config={"extension_directory": str(folder)})
-    duckdb_extensions.import_extension("ducklake", con=db)
-    db.execute("LOAD ducklake")
+    db = duckdb.connect()
+    package = Path(duckdb_extension_ducklake.__path__[0])
+    db.execute(f"LOAD {_text(str(package / 'extensions' / f'v{duckdb.__version__}' / 'ducklake.duckdb_extension'))}")
     return db
 
 
 def write_catalogue(
-    out: Path, root: Path, data_path: str, files: Mapping[str, Sequence[DataFile]], texts: Texts, extensions: Path
+    out: Path, root: Path, data_path: str, files: Mapping[str, Sequence[DataFile]], texts: Texts
 ) -> None:
     """Writes the catalog of the files below `root` to `out`; `data_path` is where readers find them by default."""
     # DuckDB leaves what was overwritten in free blocks of a file, where paths of this machine would stay: `out` is a copy.
     draft = out.with_suffix(".draft")
-    db = connect(extensions)
+    db = connect()
     try:
         db.execute(
             f"ATTACH {_text(f'ducklake:{draft}')} AS lake (DATA_PATH {_text(f'{root}/')}, META_BLOCK_SIZE 16384)"

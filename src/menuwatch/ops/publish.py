@@ -223,9 +223,7 @@ async def _publish(
     if catalogue:
         out = scratch / CATALOGUE
         await asyncio.to_thread(_copy_footers, storage, everything, root)
-        await asyncio.to_thread(
-            ducklake.write_catalogue, out, root, destination.data_path, files, texts, scratch / "extensions"
-        )
+        await asyncio.to_thread(ducklake.write_catalogue, out, root, destination.data_path, files, texts)
         tops[CATALOGUE] = await asyncio.to_thread(out.read_bytes)
     manifest = msgspec.json.format(msgspec.json.encode(package), indent=1)
     for name, content_of in {**tops, SOURCES: msgspec.json.encode(sources), MANIFEST: manifest}.items():
