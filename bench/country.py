@@ -59,6 +59,7 @@ from menuwatch.archive.store import NewPayload  # noqa: E402
 from menuwatch.catalog import history  # noqa: E402
 from menuwatch.catalog.service import Span  # noqa: E402
 from menuwatch.config.settings import Settings  # noqa: E402
+from menuwatch.core import gc_tuning as collector  # noqa: E402
 from menuwatch.core import logging as telemetry  # noqa: E402
 from menuwatch.db import embedded, migrate, sql  # noqa: E402
 from menuwatch.db.pool import Connection, Pool, connect, open_pool  # noqa: E402
@@ -70,7 +71,7 @@ from menuwatch.queue import store as tasks  # noqa: E402
 from menuwatch.queue.model import NewTask, Role  # noqa: E402
 from menuwatch.sim.dutchie import render_product  # noqa: E402
 from menuwatch.sim.market import Market  # noqa: E402
-from menuwatch.storefront.indexer import index_changed_stores  # noqa: E402
+from menuwatch.storefront.indexer import index_all_stores  # noqa: E402
 from menuwatch.stores import store as stores  # noqa: E402
 from menuwatch.stores.store import Details  # noqa: E402
 from pages import expanded, samples, server  # noqa: E402
@@ -386,10 +387,6 @@ async def refresh(url: str, progress: Progress) -> dict[str, float]:
     """What follows from menus that were applied, in seconds."""
     found: dict[str, float] = {}
 
-    async def index(pool: Pool) -> None:
-        while (await index_changed_stores(pool)).more:
-            pass
-
     async def check(pool: Pool) -> None:
         normalizers = {name: one.normalizer_version for name, one in platforms(Settings()).items()}
         async with pool.connection() as conn:
@@ -400,7 +397,7 @@ async def refresh(url: str, progress: Progress) -> dict[str, float]:
     async with open_pool(url, max_size=3) as pool:
         for name, work in {
             "matching": match_all,
-            "site": index,
+            "site": index_all_stores,
             "analytics": analytics.refresh,
             "quality": check,
         }.items():
@@ -570,6 +567,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args()
     telemetry.configure("console", "warning")  # standard output is for the report
+    collector.calm()  # as the commands that match, index and analyze do
     processes = [int(count) for count in args.processes.split(",")]
     sizes = Sizes(stores=args.stores, products=args.products, days=2 + len(processes))
     progress = lambda text: print(text, file=sys.stderr, flush=True)  # noqa: E731

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 from menuwatch.matching.engine import match_all
 from menuwatch.pipeline.store_merge import merge_stores
-from menuwatch.storefront.indexer import index_changed_stores
+from menuwatch.storefront.indexer import Memory, index_changed_stores
 from menuwatch.stores.editing import set_shown
 from tests.api.shop import item
 from tests.site.shop_pages import Front
@@ -112,6 +113,20 @@ async def test_two_at_work_do_it_once(front: Front) -> None:
     done = await asyncio.gather(*(index_changed_stores(front.shop.pool) for _ in range(2)))
     assert sum(one.stores for one in done) >= 3
     assert await front.rows("SELECT stores FROM storefront_items") == [(3,)]
+
+
+async def test_sums_are_not_made_for_every_few_stores_of_many(front: Front) -> None:
+    for slug in "abcd":
+        await front.shop.crawl(await front.shop.store(slug), 0, [item(f"of-{slug}")])
+    await match_all(front.shop.pool)
+    seen, memory, more = [], Memory(), True
+    while more:
+        more = (await index_changed_stores(front.shop.pool, limit=1, memory=memory)).more
+        memory.sums_from = math.inf
+        seen.append(
+            await front.rows("SELECT count(*), (SELECT max(stores) FROM storefront_items) FROM storefront_offers")
+        )
+    assert seen == [[(1, 1)], [(2, 1)], [(3, 1)], [(4, 1)], [(4, 4)]]
 
 
 async def test_out_of_stock_counts_for_neither_price_nor_stock(front: Front) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import msgspec
@@ -49,6 +49,8 @@ _FEW_ITEMS = 5_000
 """Up to that many items are counted again at once: it takes milliseconds."""
 
 _ITEMS_AT_ONCE = 500
+_REST = 4
+"""While stores wait, sums are made again after so many times as long as the last ones took: most items are in many of the stores."""
 _UNUSED_DAYS = 180
 """Days after which the address of an item that no store offers is deleted."""
 
@@ -75,21 +77,28 @@ class IndexRun:
     """More stores may be waiting."""
 
 
+@dataclass(slots=True)
+class Memory:
+    """What a process knows from its former runs: failed stores, and from when on, in monotonic time, sums may be made while stores
+    wait."""
+
+    stores: Aside = field(default_factory=Aside)
+    sums_from: float = 0.0
+
+
 async def index_changed_stores(
-    pool: Pool, *, watcher: Watcher | None = None, limit: int = STORES_AT_ONCE, aside: Aside | None = None
+    pool: Pool, *, watcher: Watcher | None = None, limit: int = STORES_AT_ONCE, memory: Memory | None = None
 ) -> IndexRun:
-    """Indexes the stores that changed, at most `limit` of them, except those in `aside`, which failed before. No-op while another
-    process is indexing.
-    """
+    """Indexes the stores that changed, at most `limit` of them. No-op while another process is indexing."""
     run = IndexRun()
-    aside = aside or Aside()
+    memory = memory or Memory()
     started = time.perf_counter()
     async with pool.connection() as conn:
         if not (await fetch_one(conn, _q.take_lock, {}) or {}).get("locked"):
             return run
         try:
             await _apply_canonical_changes(conn)
-            values = {"index_version": RULES, "limit": limit, "exclude": list(aside.now())}
+            values = {"index_version": RULES, "limit": limit, "exclude": list(memory.stores.now())}
             stores = await fetch_all(conn, _q.changed_stores, values)
             for store_id in (row["id"] for row in stores):
 
@@ -98,16 +107,19 @@ async def index_changed_stores(
                         "storefront indexing failed",
                         action="storefront_index_failed",
                         dispensary_id=store_id,
-                        again_in_seconds=round(aside.put(store_id), 1),
+                        again_in_seconds=round(memory.stores.put(store_id), 1),
                         error=reason,
                     )
 
                 if await run_item(
                     "storefront_indexer", "store", store_id, _index_store(conn, store_id, watcher, run), put_aside
                 ):
-                    aside.clear(store_id)
-            await _aggregate_items(conn)
+                    memory.stores.clear(store_id)
             run.more = len(stores) == limit and run.stores > 0
+            if not run.more or time.monotonic() >= memory.sums_from:
+                begun = time.monotonic()
+                await _aggregate_items(conn)
+                memory.sums_from = time.monotonic() + _REST * (time.monotonic() - begun)
             if not run.more:
                 await _update_totals(conn)
         finally:
@@ -134,18 +146,18 @@ class StorefrontIndexer(Loop):
         super().__init__(interval=interval)
         self._pool = pool
         self._watcher = watcher
-        self._aside = Aside()
+        self._memory = Memory()
 
     async def step(self) -> float | None:
-        run = await index_changed_stores(self._pool, watcher=self._watcher, aside=self._aside)
+        run = await index_changed_stores(self._pool, watcher=self._watcher, memory=self._memory)
         return 0.0 if run.more else None
 
 
 async def index_all_stores(pool: Pool, *, watcher: Watcher | None = None) -> int:
     """Indexes every store that changed; returns how many."""
-    stores, more = 0, True
+    stores, more, memory = 0, True, Memory()
     while more:
-        run = await index_changed_stores(pool, watcher=watcher)
+        run = await index_changed_stores(pool, watcher=watcher, memory=memory)
         stores, more = stores + run.stores, run.more
     return stores
 
