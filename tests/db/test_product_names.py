@@ -51,6 +51,26 @@ async def test_many_names_are_folded_by_several_statements(pool: Pool, monkeypat
         assert await cursor.fetchone() == (5, 0)
 
 
+@pytest.mark.parametrize("most", [30, 10])
+async def test_pages_are_the_same_however_many_names_match(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(products, "_NAMES_IN_ORDER", most)
+    names = [f"{word} Kush {n}" for n in range(7) for word in ("ash", "Birch", "cedar")]
+    async with pool.connection() as conn:
+        await conn.execute("INSERT INTO dispensaries (name, name_raw) VALUES ('s', 's')")
+        await conn.execute(_NEW.encode(), ([*names, "Haze"],))
+        await conn.execute("UPDATE catalog_products SET name = 'cedar Kush 0' WHERE name = 'cedar Kush 1'")
+        found: list[str] = []
+        page = await products.list_products(conn, ProductFilter(q="kush"), limit=4)
+        while True:
+            found += [product.name for product in page.items]
+            if page.next is None:
+                break
+            page = await products.list_products(conn, ProductFilter(q="kush"), after=page.next, limit=4)
+    assert found == sorted(["cedar Kush 0" if name == "cedar Kush 1" else name for name in names], key=str.lower)
+
+
 async def test_a_menu_looks_no_name_up(pool: Pool) -> None:
     async def scans(conn: Connection) -> tuple[int, int]:
         await conn.execute("SELECT pg_stat_force_next_flush()")

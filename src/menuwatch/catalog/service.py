@@ -245,7 +245,7 @@ async def _keys(
 ) -> list[Row]:
     """Keys and ids in that order. Planned per filter, because the best index depends on it."""
     key, product_id = after if after is not None else (None, None)
-    names = await _names_with(conn, where)
+    names = await _names_with(conn, where, _NAMES_IN_ORDER if order is Order.NAME else _NAMES)
     if names == []:
         return []
     values = {
@@ -275,15 +275,17 @@ def select_keys(where: ProductFilter) -> tuple[LiteralString, dict[str, Any]]:
 
 _NAMES = 1000
 """Maximum matching names that are looked up individually; if there are more, a scan in any order finds matches soon."""
+_NAMES_IN_ORDER = 10_000
+"""The same for lists by name: these walk the index of names from one of them to the next, until a page is full."""
 
 
-async def _names_with(conn: Connection, where: ProductFilter) -> list[str] | None:
-    """Lower-case names that contain `q`; None if the lookup does not pay: too many names, or few stores."""
+async def _names_with(conn: Connection, where: ProductFilter, most: int = _NAMES) -> list[str] | None:
+    """Lower-case names that contain `q`; None if the lookup does not pay: more names than `most`, or few stores."""
     if where.q is None or len(where.q) < 3 or where.stores is not None:
         return None
-    values = {"text": where.q, "pattern": like_pattern(where.q), "limit": _NAMES + 1}
+    values = {"text": where.q, "pattern": like_pattern(where.q), "limit": most + 1}
     rows = await fetch_all(conn, _q.names_with, values, prepare=False)
-    return None if len(rows) > _NAMES else [row["name"] for row in rows]
+    return None if len(rows) > most else [row["name"] for row in rows]
 
 
 async def get_product(conn: Connection, product_id: int) -> ProductDetail:
