@@ -62,11 +62,13 @@ async def test_the_newest_backup_of_each_folder_is_told(admin: httpx.AsyncClient
 async def test_what_runs_here_is_said(admin: httpx.AsyncClient, pool: Pool) -> None:
     async with pool.connection() as conn:
         await conn.execute(
-            "INSERT INTO maintenance_runs (job, succeeded_at, attempted_at, error)"
-            " VALUES ('history', now(), now(), 'LockNotAvailable')"
+            "INSERT INTO maintenance_runs (job, succeeded_at, attempted_at, error, duration)"
+            " VALUES ('history', now(), now(), 'LockNotAvailable', '83 s'), ('records', now(), now(), NULL, NULL)"
         )
     text = (await admin.get("/admin/system")).text
     assert "LockNotAvailable" in text
+    card = text.partition("<h2>Maintenance</h2>")[2].partition("</section>")[0]
+    assert re.findall(r'<td class="num">([^<]*)</td>', card) == ["1 min 23 s", "–"]
     assert "up to date" in text
     assert "task_<wbr>history" in text
     assert "30 days" in text
@@ -76,7 +78,7 @@ async def test_what_runs_here_is_said(admin: httpx.AsyncClient, pool: Pool) -> N
 
 
 async def test_workers_of_another_version_are_pointed_out(admin: httpx.AsyncClient, pool: Pool) -> None:
-    assert "Bring all to one version" not in (await admin.get("/admin/system")).text
+    assert "Upgrade all of them" not in (await admin.get("/admin/system")).text
     async with pool.connection() as conn:
         for index, version in enumerate(("0.0.9", __version__, None)):
             who = Identity(worker_id=f"w{index}", friendly_name="Ada", host="box", pid=1, pod="pod-a", version=version)

@@ -25,7 +25,7 @@ SELECT (SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'raw_cra
        (SELECT count(*) FROM (SELECT 1 FROM images LIMIT 1000) s) AS images_seen;
 
 -- name: maintenance
-SELECT job, succeeded_at, attempted_at, error FROM maintenance_runs ORDER BY job;
+SELECT job, succeeded_at, attempted_at, error, extract(epoch FROM duration)::double precision AS seconds FROM maintenance_runs ORDER BY job;
 
 -- name: versions
 -- Of workers that are alive.
