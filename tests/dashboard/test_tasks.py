@@ -37,7 +37,6 @@ async def test_the_list_with_none_one_and_many(admin: httpx.AsyncClient, pool: P
     first = await given.waiting(pool)
     page = await admin.get("/admin/tasks")
     assert shown(page) == [first]
-    assert "waiting since" not in page.text
     ids = [await given.over(pool) for _ in range(120)]
     newest = sorted([first, *ids], reverse=True)
     page = await admin.get("/admin/tasks")
@@ -372,7 +371,7 @@ async def test_the_status_names_screens_and_counts_slots_only_of_workers_that_cl
     why = page.partition('<p class="why">')[2].partition("</section>")[0]
     assert "paused" in why
     assert "`" not in why
-    assert "slots busy" not in why
+    assert "busy" not in why
     assert 'href="/admin/workers"' in why
 
 
@@ -489,7 +488,6 @@ async def test_workers_have_their_names(admin: httpx.AsyncClient, pool: Pool) ->
     assert len(by.findall((await admin.get("/admin/tasks")).text)) == 1
     page = (await admin.get(f"/admin/tasks/{number}")).text
     assert len(by.findall(page)) == 2, "the fact, and the step"
-    assert "by worker w-1" not in page
     assert '<span class="sub wrap">w-1</span>' in page
     async with pool.connection() as conn:
         await conn.execute("DELETE FROM worker_registry")

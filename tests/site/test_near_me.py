@@ -210,7 +210,7 @@ async def test_the_map_links_every_store(four: Front) -> None:
         )
         == 2
     )
-    assert "The cross is" not in state.text
+    assert "The cross marks" not in state.text
     assert '<figure class="map">' not in (await four.page("/stores/AZ")).html
 
 
