@@ -230,8 +230,8 @@ async def _market(matched: Matched) -> None:
     await matched.match()
 
 
-def _all_one(members: Any, corrections: Any, among: Any) -> Any:
-    grouping = groups.group(members, corrections, among)
+def _all_one(members: Any, corrections: Any, context: Any) -> Any:
+    grouping = groups.group(members, corrections, context)
     return grouping._replace(groups=(0,) * len(members))
 
 

@@ -13,6 +13,7 @@ import msgspec
 from psycopg import AsyncConnection
 
 from menuwatch.db import sql
+from menuwatch.matching.groups import BlockContext
 from menuwatch.matching.judging import (
     Group,
     Grouper,
@@ -59,6 +60,7 @@ class BlockRun:
 
 class _Read(NamedTuple):
     components: Sequence[Sequence[StoredSignature]]
+    contexts: Sequence[BlockContext]
     corrections: Mapping[tuple[UUID, UUID], bool]
     causes: Sequence[str]
 
@@ -149,7 +151,8 @@ async def group_blocks(
 
 
 def _judge(read: _Read, group: Grouper) -> list[Judgement]:
-    return [judge(signatures, read.corrections, group) for signatures in read.components]
+    parts = zip(read.components, read.contexts, strict=True)
+    return [judge(signatures, read.corrections, group, context) for signatures, context in parts]
 
 
 async def _read(conn: AsyncConnection[Any], components: Sequence[Sequence[str]]) -> _Read:
@@ -164,7 +167,8 @@ async def _read(conn: AsyncConnection[Any], components: Sequence[Sequence[str]])
     keys = [one.key for signatures in read for one in signatures]
     found = await (await conn.execute(_q.corrections, {"keys": keys}, prepare=False)).fetchall()
     corrections = {(a, b): same for a, b, same in found}
-    again = await asyncio.to_thread(_outdated, read, causes, corrections)
+    contexts = [BlockContext([one.signature for one in signatures if one.used]) for signatures in read]
+    again = await asyncio.to_thread(_outdated, read, contexts, causes, corrections)
     if again and not all(one.id in again for signatures in read for one in signatures if one.used):
         values = {"signatures": sorted(again), "blocks": list(place)}
         sharing = {number for (number,) in await (await conn.execute(_q.sharing_ids, values, prepare=False)).fetchall()}
@@ -173,18 +177,22 @@ async def _read(conn: AsyncConnection[Any], components: Sequence[Sequence[str]])
     listings = await conn.execute(_q.listings, {"signatures": list(by_id)}, prepare=False)
     for row in await listings.fetchall():
         by_id[row[2]].listings.append(StoredListing(*row))
-    return _Read(read, corrections, causes)
+    return _Read(read, contexts, corrections, causes)
 
 
 def _outdated(
     read: Sequence[Sequence[StoredSignature]],
+    contexts: Sequence[BlockContext],
     causes: Sequence[str],
     corrections: Mapping[tuple[UUID, UUID], bool],
 ) -> set[int]:
     """The ids of the signatures to group again: what a menu outdates of a block; for any other cause, all of it."""
     found: set[int] = set()
-    for signatures, cause in zip(read, causes, strict=True):
-        found |= outdated(signatures, corrections) if cause == "menu" else {one.id for one in signatures if one.used}
+    for signatures, context, cause in zip(read, contexts, causes, strict=True):
+        if cause == "menu":
+            found |= outdated(signatures, corrections, context)
+        else:
+            found |= {one.id for one in signatures if one.used}
     return found
 
 

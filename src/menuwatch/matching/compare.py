@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
@@ -89,18 +90,14 @@ def block_of(signatures: Sequence[Signature]) -> Block:
     for one in signatures:
         names.setdefault(line_key(one), set()).add(frozenset(one.words))
     frequency: Counter[str] = Counter()
-    lines = set()
+    lines: set[tuple[tuple[str, ...], str]] = set()
     total = 0
     for brand, sets in names.items():
         total += len(sets)
-        beside: dict[str, set[frozenset[str]]] = {}
-        for found in sets:
-            frequency.update(found)
-            for word in found:
-                beside.setdefault(word, set()).add(found - {word})
-        for word, rests in beside.items():
-            if len(rests) >= max(_LINE_NAMES, _LINE_SHARE * len(sets)) and _may_be_line(brand[0], word):
-                lines.add((brand, word))
+        having = Counter(chain.from_iterable(sets))
+        frequency.update(having)
+        enough = max(_LINE_NAMES, _LINE_SHARE * len(sets))
+        lines |= {(brand, word) for word, count in having.items() if count >= enough and _may_be_line(brand[0], word)}
     return Block(max(total, 1), frequency, frozenset(lines), _forms_of_lines(signatures, lines))
 
 
@@ -109,6 +106,8 @@ def _forms_of_lines(
 ) -> Mapping[UUID, frozenset[str]]:
     """A line whose names tell one device has that device where only a menu tells another one; a line of pre-rolls that most names
     call infused is infused."""
+    if not lines:
+        return {}
     devices: dict[tuple[tuple[str, ...], str], dict[str, set[frozenset[str]]]] = {}
     rolls: dict[tuple[tuple[str, ...], str], tuple[set[frozenset[str]], set[frozenset[str]]]] = {}
     able: list[tuple[Signature, list[tuple[tuple[str, ...], str]]]] = []
@@ -116,7 +115,8 @@ def _forms_of_lines(
         roll = one.kind == "flower" and "preroll" in one.form
         if not roll and one.kind != "vaporizer":
             continue
-        of = [(line_key(one), word) for word in one.words if (line_key(one), word) in lines]
+        key = line_key(one)
+        of = [(key, word) for word in one.words if (key, word) in lines]
         if not of:
             continue
         name = frozenset(one.words)

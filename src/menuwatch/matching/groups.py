@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from itertools import islice, pairwise, takewhile
+from functools import cached_property
+from itertools import chain, islice, pairwise, takewhile
 from uuid import UUID
 
 from menuwatch.matching.compare import Block, Comparison, block_of, compare
@@ -23,23 +24,23 @@ _COMMON = 80
 def group(
     members: Sequence[Member],
     corrections: Mapping[tuple[UUID, UUID], bool],
-    among: Sequence[Signature] | None = None,
+    context: BlockContext | None = None,
     weights: Weights = WEIGHTS,
 ) -> Grouping:
     """Groups members. `corrections` says of pairs of signature keys, the smaller one first, whether people judged them the same;
-    `among` are all signatures of the block, if the members are not all of them.
+    `context` is that of all signatures of the block, if the members are not all of them.
 
     Pairs are joined from the most certain one down, unless a pair of the two groups is vetoed or speaks against it on average.
     """
     order = sorted(range(len(members)), key=lambda i: members[i].signature.key.bytes)
-    among = [members[i].signature for i in order] if among is None else among
-    work = _Work(members, block_of(among), corrections, weights)
+    context = context or BlockContext([one.signature for one in members])
+    work = _Work(members, context.block, corrections, weights)
     edges: list[tuple[float, int, int]] = []
     doubts: list[tuple[int, int, Comparison]] = []
     position_of = {member.signature.key: i for i, member in enumerate(members)}
     said = ((position_of[a], position_of[b]) for a, b in corrections if a in position_of and b in position_of)
     near = _Sets(len(members))
-    for a, b in {*_candidates(members, order, Keys(among), corrections), *((min(pair), max(pair)) for pair in said)}:
+    for a, b in {*_candidates(members, order, context.keys, corrections), *((min(pair), max(pair)) for pair in said)}:
         found = work.compare(a, b)
         if is_near(found):
             near.join(a, b)
@@ -65,17 +66,39 @@ class Keys:
 
     def __init__(self, signatures: Iterable[Signature]) -> None:
         self._of = {one.key: _keys(one) for one in signatures}
-        self._count = Counter(key for keys in self._of.values() for key in keys)
+        self._count = Counter(chain.from_iterable(self._of.values()))
+        self._distinctive: dict[UUID, frozenset[str]] = {}
 
-    def distinctive(self, one: Signature) -> Sequence[str]:
+    def distinctive(self, one: Signature) -> Set[str]:
         """Keys of a signature that few others have; if there are none, the one that fewest have."""
-        keys = self._of[one.key]
-        found = [key for key in keys if self._count[key] <= _COMMON]
-        return found or sorted(keys, key=lambda key: (self._count[key], key))[:1]
+        found = self._distinctive.get(one.key)
+        if found is None:
+            keys = self._of[one.key]
+            few = [key for key in keys if self._count[key] <= _COMMON]
+            found = frozenset(few or sorted(keys, key=lambda key: (self._count[key], key))[:1])
+            self._distinctive[one.key] = found
+        return found
 
     def every(self, one: Signature) -> Set[str]:
         """All keys of a signature."""
         return self._of[one.key]
+
+
+class BlockContext:
+    """What all signatures of a block say together, made when it is first asked for."""
+
+    def __init__(self, signatures: Sequence[Signature]) -> None:
+        self._signatures = signatures
+
+    @cached_property
+    def block(self) -> Block:
+        """What their names say."""
+        return block_of(self._signatures)
+
+    @cached_property
+    def keys(self) -> Keys:
+        """What they are looked up by."""
+        return Keys(self._signatures)
 
 
 class _Sets:

@@ -9,10 +9,11 @@ from math import log1p
 from typing import NamedTuple
 from uuid import UUID
 
+from menuwatch.matching.groups import BlockContext
 from menuwatch.matching.model import Doubt, Grouping, Link, Member, Signature
 from menuwatch.matching.places import Lifetime, places
 
-Grouper = Callable[[Sequence[Member], Mapping[tuple[UUID, UUID], bool], Sequence[Signature]], Grouping]
+Grouper = Callable[[Sequence[Member], Mapping[tuple[UUID, UUID], bool], BlockContext], Grouping]
 
 MAX_REVIEWS = 50
 """Pairs for review of a component of signatures."""
@@ -96,11 +97,13 @@ class Summary(NamedTuple):
 
 
 def judge(
-    signatures: Sequence[StoredSignature], corrections: Mapping[tuple[UUID, UUID], bool], group: Grouper
+    signatures: Sequence[StoredSignature],
+    corrections: Mapping[tuple[UUID, UUID], bool],
+    group: Grouper,
+    context: BlockContext,
 ) -> Judgement:
-    """Groups the signatures whose listings were read."""
+    """Groups the signatures whose listings were read. `context` is that of all signatures that have listings."""
     used = sorted((one for one in signatures if one.listings), key=lambda one: one.key)
-    among = [one.signature for one in signatures if one.used]
     if not used:
         return Judgement((), ())
     where = places(
@@ -118,7 +121,7 @@ def judge(
         )
         for one in used
     ]
-    grouping = group(members, corrections, among)
+    grouping = group(members, corrections, context)
     by_group: dict[int, list[int]] = {}
     for at, number in enumerate(grouping.groups):
         by_group.setdefault(number, []).append(at)

@@ -8,28 +8,40 @@ common, or whose component lost or may gain a member; all of a component are out
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from menuwatch.matching.compare import Block, block_of, compare, line_key, name_level, word_level
-from menuwatch.matching.groups import Keys, is_near
+from menuwatch.matching.groups import BlockContext, Keys, is_near
 from menuwatch.matching.judging import StoredSignature
 from menuwatch.matching.model import Signature
 
 
-def outdated(signatures: Sequence[StoredSignature], corrections: Mapping[tuple[UUID, UUID], bool]) -> set[int]:
-    """The ids of the outdated signatures of a component of blocks; those without a component are."""
+def outdated(
+    signatures: Sequence[StoredSignature], corrections: Mapping[tuple[UUID, UUID], bool], context: BlockContext
+) -> set[int]:
+    """The ids of the outdated signatures of a component of blocks; those without a component are. `context` is that of all signatures
+    that have listings."""
     used = [one for one in signatures if one.used]
     fresh = {one.id for one in used if one.component is None}
     if len(fresh) == len(used):
         return fresh
-    before = [one.signature for one in signatures if one.number is not None]
-    now = [one.signature for one in used]
-    old, new = block_of(before), block_of(now)
-    if name_level(old.names) != name_level(new.names):
-        return {one.id for one in used}
-    keys = Keys(now)
-    old_keys = Keys(before)
+    new, keys = context.block, context.keys
+    changed = fresh
+    if any(one.used != (one.number is not None) for one in signatures):
+        before = [one.signature for one in signatures if one.number is not None]
+        old = block_of(before)
+        if name_level(old.names) != name_level(new.names):
+            return {one.id for one in used}
+        is_affected = _affected(old, new, Keys(before), keys)
+        changed = fresh | {one.id for one in used if one.id not in fresh and is_affected(one.signature)}
+    lost = {one.component for one in signatures if not one.used}
+    first = with_components(used, changed, lost)
+    return with_components(used, first | _near(used, changed, first, new, keys, corrections))
+
+
+def _affected(old: Block, new: Block, old_keys: Keys, keys: Keys) -> Callable[[Signature], bool]:
+    """Whether the block says something else of a signature than before, or it is looked up by other keys."""
     words = {
         word
         for word in {*old.frequency, *new.frequency}
@@ -41,15 +53,12 @@ def outdated(signatures: Sequence[StoredSignature], corrections: Mapping[tuple[U
         every = {*one.words, *one.aside}
         return (
             not words.isdisjoint(every)
-            or any((line_key(one), word) in lines for word in every)
+            or (bool(lines) and any((line_key(one), word) in lines for word in every))
             or old.forms_of(one) != new.forms_of(one)
-            or set(old_keys.distinctive(one)) != set(keys.distinctive(one))
+            or old_keys.distinctive(one) != keys.distinctive(one)
         )
 
-    changed = fresh | {one.id for one in used if one.id not in fresh and is_affected(one.signature)}
-    lost = {one.component for one in signatures if not one.used}
-    first = with_components(used, changed, lost)
-    return with_components(used, first | _near(used, changed, first, new, keys, corrections))
+    return is_affected
 
 
 def with_components(
@@ -78,13 +87,15 @@ def _near(
     for one in used:
         if one.id not in changed:
             continue
-        distinctive = set(keys.distinctive(one.signature))
+        distinctive = keys.distinctive(one.signature)
+        compared: set[int] = set()
         for key in keys.every(one.signature):
             for other in by_key[key]:
-                if other.id in first or other.id in found:
+                if other.id in first or other.id in found or other.id in compared:
                     continue
                 if key not in distinctive and key not in keys.distinctive(other.signature):
                     continue
+                compared.add(other.id)
                 if is_near(compare(one.signature, other.signature, block)):
                     found.add(other.id)
     return found
