@@ -63,12 +63,13 @@ async def test_what_runs_here_is_said(admin: httpx.AsyncClient, pool: Pool) -> N
     async with pool.connection() as conn:
         await conn.execute(
             "INSERT INTO maintenance_runs (job, succeeded_at, attempted_at, error, duration)"
-            " VALUES ('history', now(), now(), 'LockNotAvailable', '83 s'), ('records', now(), now(), NULL, NULL)"
+            " VALUES ('history', now(), now(), 'LockNotAvailable', '9 s'), ('logs', now(), now(), NULL, '83 s'),"
+            " ('records', NULL, NULL, NULL, NULL)"
         )
     text = (await admin.get("/admin/system")).text
     assert "LockNotAvailable" in text
     card = text.partition("<h2>Maintenance</h2>")[2].partition("</section>")[0]
-    assert re.findall(r'<td class="num">([^<]*)</td>', card) == ["1 min 23 s", "–"]
+    assert re.findall(r'<td class="num">([^<]*)</td>', card) == ["–", "1 min 23 s", "–"]
     assert "up to date" in text
     assert "task_<wbr>history" in text
     assert "30 days" in text

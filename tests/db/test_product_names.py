@@ -61,6 +61,8 @@ async def test_pages_are_the_same_however_many_names_match(
         await conn.execute("INSERT INTO dispensaries (name, name_raw) VALUES ('s', 's')")
         await conn.execute(_NEW.encode(), ([*names, "Haze"],))
         await conn.execute("UPDATE catalog_products SET name = 'cedar Kush 0' WHERE name = 'cedar Kush 1'")
+        looked_up = await products._names_with(conn, ProductFilter(q="kush"), most)
+        assert (looked_up is None) == (most < len(names))
         found: list[str] = []
         page = await products.list_products(conn, ProductFilter(q="kush"), limit=4)
         while True:

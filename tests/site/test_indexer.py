@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import math
 
+import pytest
+
 from menuwatch.matching.engine import match_all
 from menuwatch.pipeline.store_merge import merge_stores
+from menuwatch.storefront import indexer
 from menuwatch.storefront.indexer import Memory, index_changed_stores
 from menuwatch.stores.editing import set_shown
 from tests.api.shop import item
@@ -115,18 +118,34 @@ async def test_two_at_work_do_it_once(front: Front) -> None:
     assert await front.rows("SELECT stores FROM storefront_items") == [(3,)]
 
 
-async def test_sums_are_not_made_for_every_few_stores_of_many(front: Front) -> None:
+@pytest.mark.parametrize(("pause", "sums"), [(1e9, [1, 1, 1, 1, 4]), (0, [1, 2, 3, 4, 4])])
+async def test_while_stores_wait_nothing_is_summed_up_during_a_pause(
+    front: Front, monkeypatch: pytest.MonkeyPatch, pause: float, sums: list[int]
+) -> None:
+    monkeypatch.setattr(indexer, "_PAUSE", pause)
     for slug in "abcd":
         await front.shop.crawl(await front.shop.store(slug), 0, [item(f"of-{slug}")])
     await match_all(front.shop.pool)
     seen, memory, more = [], Memory(), True
     while more:
         more = (await index_changed_stores(front.shop.pool, limit=1, memory=memory)).more
-        memory.sums_from = math.inf
-        seen.append(
-            await front.rows("SELECT count(*), (SELECT max(stores) FROM storefront_items) FROM storefront_offers")
-        )
-    assert seen == [[(1, 1)], [(2, 1)], [(3, 1)], [(4, 1)], [(4, 4)]]
+        seen += await front.rows("SELECT count(*), (SELECT max(stores) FROM storefront_items) FROM storefront_offers")
+    assert seen == list(zip([1, 2, 3, 4, 4], sums, strict=True))
+
+
+async def test_a_product_is_listed_before_its_new_size_is_summed_up(
+    front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer, "_PAUSE", 1e9)
+    memory = Memory()
+    a, b = await front.shop.store("a"), await front.shop.store("b")
+    await front.crawl(a, 0, [item("1", "Blue Dream", options=[("1/8oz", 40, 5)])])
+    await front.shop.crawl(b, 1, [item("1", "Blue Dream", options=[("1g", 10, 5)])])
+    await match_all(front.shop.pool)
+    memory.pause_until = math.inf
+    assert (await index_changed_stores(front.shop.pool, limit=1, memory=memory)).more
+    assert await front.rows("SELECT size FROM storefront_item_sizes") == [("3.5 g",)]
+    assert (await front.page("/search?q=blue+dream")).names == ["Blue Dream"]
 
 
 async def test_out_of_stock_counts_for_neither_price_nor_stock(front: Front) -> None:

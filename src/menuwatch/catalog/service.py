@@ -276,7 +276,7 @@ def select_keys(where: ProductFilter) -> tuple[LiteralString, dict[str, Any]]:
 _NAMES = 1000
 """Maximum matching names that are looked up individually; if there are more, a scan in any order finds matches soon."""
 _NAMES_IN_ORDER = 10_000
-"""The same for lists by name: these walk the index of names from one of them to the next, until a page is full."""
+"""The same for lists by name, which look up one name after the other until the page is full."""
 
 
 async def _names_with(conn: Connection, where: ProductFilter, most: int = _NAMES) -> list[str] | None:

@@ -62,9 +62,9 @@ SELECT CASE WHEN %(canonical_products)s::bigint[] IS NOT NULL OR %(brand_ids)s::
                                <= %(meters)s) END AS near;
 
 -- name: names_with
--- Names of products that hold this text, of at least three characters.
+-- Names of products that hold this text, of at least three characters. One may be there twice.
 SELECT name FROM catalog_names WHERE trigrams(name) @> trigrams(lower(%(text)s::text)) AND name LIKE lower(%(pattern)s::text)
-UNION
+UNION ALL
 SELECT name FROM catalog_new_names WHERE name LIKE lower(%(pattern)s::text)
 LIMIT %(limit)s;
 

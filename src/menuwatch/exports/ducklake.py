@@ -5,7 +5,6 @@ The paths in it are relative to the dataset, so that it can be copied: see docs/
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,19 +17,30 @@ INSTALL = "pip install 'menuwatch[ducklake]'"
 
 
 def is_installed() -> bool:
-    """Whether DuckDB and its extension are there."""
-    return all(importlib.util.find_spec(name) for name in ("duckdb", "duckdb_extension_ducklake"))
+    """Whether DuckDB is there, and the extension for its version."""
+    return _extension() is not None
 
 
 def connect() -> Any:
     """A DuckDB connection in memory with the extension, which is loaded from where it is installed."""
     import duckdb
-    import duckdb_extension_ducklake  # type: ignore[import-untyped]
 
-    db = duckdb.connect()
-    package = Path(duckdb_extension_ducklake.__path__[0])
-    db.execute(f"LOAD {_text(str(package / 'extensions' / f'v{duckdb.__version__}' / 'ducklake.duckdb_extension'))}")
+    # Nothing is downloaded, and nothing is taken from a folder of the user.
+    own = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    db = duckdb.connect(config=own)
+    db.execute(f"LOAD {_text(str(_extension()))}")
     return db
+
+
+def _extension() -> Path | None:
+    try:
+        import duckdb
+        import duckdb_extension_ducklake  # type: ignore[import-untyped]
+    except ImportError:
+        return None
+    package = Path(duckdb_extension_ducklake.__path__[0])
+    path = package / "extensions" / f"v{duckdb.__version__}" / "ducklake.duckdb_extension"
+    return path if path.is_file() else None
 
 
 def write_catalogue(

@@ -49,8 +49,9 @@ _FEW_ITEMS = 5_000
 """Up to that many items are counted again at once: it takes milliseconds."""
 
 _ITEMS_AT_ONCE = 500
-_REST = 4
-"""While stores wait, sums are made again after so many times as long as the last ones took: most items are in many of the stores."""
+_PAUSE = 4
+"""While stores wait, the pause after a summation as a multiple of its duration: an item is in many of these stores."""
+_LONGEST_PAUSE = 300.0
 _UNUSED_DAYS = 180
 """Days after which the address of an item that no store offers is deleted."""
 
@@ -79,17 +80,18 @@ class IndexRun:
 
 @dataclass(slots=True)
 class Memory:
-    """What a process knows from its former runs: failed stores, and from when on, in monotonic time, sums may be made while stores
+    """What a process knows from its former runs: failed stores, and the monotonic time before which nothing is summed up while stores
     wait."""
 
     stores: Aside = field(default_factory=Aside)
-    sums_from: float = 0.0
+    pause_until: float = 0.0
 
 
 async def index_changed_stores(
     pool: Pool, *, watcher: Watcher | None = None, limit: int = STORES_AT_ONCE, memory: Memory | None = None
 ) -> IndexRun:
-    """Indexes the stores that changed, at most `limit` of them. No-op while another process is indexing."""
+    """Indexes the stores that changed, at most `limit` of them, except those that failed before. No-op while another process is
+    indexing."""
     run = IndexRun()
     memory = memory or Memory()
     started = time.perf_counter()
@@ -116,10 +118,11 @@ async def index_changed_stores(
                 ):
                     memory.stores.clear(store_id)
             run.more = len(stores) == limit and run.stores > 0
-            if not run.more or time.monotonic() >= memory.sums_from:
+            if not run.more or time.monotonic() >= memory.pause_until:
                 begun = time.monotonic()
                 await _aggregate_items(conn)
-                memory.sums_from = time.monotonic() + _REST * (time.monotonic() - begun)
+                ended = time.monotonic()
+                memory.pause_until = ended + min(_PAUSE * (ended - begun), _LONGEST_PAUSE)
             if not run.more:
                 await _update_totals(conn)
         finally:

@@ -226,9 +226,11 @@ SELECT i.id, i.name, b.name AS brand, b.slug AS brand_slug, i.category, i.subcat
    (SELECT 1, o.* FROM storefront_offers o
      WHERE o.item_id = i.id AND (%(stores)s::integer[] IS NULL OR o.store_id = ANY (%(stores)s)) ORDER BY {shown_first} LIMIT 1)
    ORDER BY place LIMIT 1) o
+ -- While stores wait to be indexed, the size of an offer may be new: then the offer counts alone.
  CROSS JOIN LATERAL (
-   SELECT z.stores::bigint AS stores, z.in_stock::bigint AS in_stock FROM storefront_item_sizes z
-    WHERE %(stores)s::integer[] IS NULL AND z.item_id = i.id AND z.size = o.size
+   SELECT coalesce(max(z.stores), 1)::bigint AS stores, coalesce(max(z.in_stock), o.in_stock::integer, 0)::bigint AS in_stock
+     FROM storefront_item_sizes z
+    WHERE z.item_id = i.id AND z.size = o.size HAVING %(stores)s::integer[] IS NULL
    UNION ALL
    SELECT count(DISTINCT n.location_key), count(DISTINCT n.location_key) FILTER (WHERE n.in_stock) FROM storefront_offers n
     WHERE n.item_id = i.id AND n.store_id = ANY (%(stores)s::integer[]) AND n.size = o.size HAVING %(stores)s::integer[] IS NOT NULL) h
@@ -352,9 +354,9 @@ SELECT b.id, b.slug, b.name, u.path AS logo FROM brands b
  WHERE b.id = live_brand(coalesce((SELECT id FROM brands WHERE slug = %(slug)s), (SELECT brand_id FROM brand_aliases WHERE alias = %(alias)s)));
 
 -- name: brand_totals
--- `state` is that of a store that asks the lowest price.
-SELECT t.*, (SELECT d.state FROM storefront_items i JOIN storefront_offers o ON o.item_id = i.id AND o.price = i.price JOIN dispensaries d ON d.id = o.store_id
-              WHERE i.brand_id = %(id)s AND i.stores > 0 AND i.price = t.price ORDER BY d.state LIMIT 1) AS state
+-- `state` is that of a store that asks the lowest price; while prices wait to be summed up, perhaps that of another store.
+SELECT t.*, (SELECT d.state FROM storefront_items i JOIN storefront_offers o ON o.item_id = i.id JOIN dispensaries d ON d.id = o.store_id
+              WHERE i.brand_id = %(id)s AND i.stores > 0 AND i.price = t.price ORDER BY o.price IS DISTINCT FROM i.price, d.state LIMIT 1) AS state
   FROM (SELECT count(*) AS items, count(*) FILTER (WHERE in_stock > 0) AS in_stock, min(price) AS price FROM storefront_items
          WHERE brand_id = %(id)s AND stores > 0) t;
 

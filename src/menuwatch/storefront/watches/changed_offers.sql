@@ -4,7 +4,7 @@
 -- Takes what the changed offers of a store were, with what they are now. A store whose offers are all new was just added, or is shown again:
 -- nothing about it is new to anybody.
 WITH former AS (DELETE FROM storefront_former_offers WHERE store_id = %(store_id)s RETURNING *)
-SELECT o.product_id, o.item_id, i.name, i.brand_id, i.category, i.strain, nullif(o.size, '') AS size, o.price,
+SELECT o.product_id, o.item_id, i.name, i.brand_id, i.category, o.strain, nullif(o.size, '') AS size, o.price,
        o.regular, o.per_gram, o.thc, o.in_stock, f.listed, f.price AS former_price, f.regular AS former_regular, f.in_stock AS former_stock,
        to_timestamp(o.first_seen) > s.crawled_at - interval '2 days' AS recent
   FROM former f
