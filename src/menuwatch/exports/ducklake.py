@@ -26,8 +26,7 @@ def connect() -> Any:
     import duckdb
 
     # Nothing is downloaded, and nothing is taken from a folder of the user.
-    own = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-    db = duckdb.connect(config=own)
+    db = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
     db.execute(f"LOAD {_text(str(_extension()))}")
     return db
 
