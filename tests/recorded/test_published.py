@@ -36,7 +36,7 @@ async def test_new_mexico(new_mexico: Market, tmp_path: Path) -> None:
     dataset = Dataset(root)
     assert done.rows == {name: len(rows) for name, rows in expected.items()}
     assert done.rows["price_history"] > 7_000
-    with lake(root, tmp_path / "extensions") as db:
+    with lake(root) as db:
         for table in DATASET:
             names = ", ".join(column.name for column in table.columns if column.name != "month")
             names = HISTORY if table.name == "price_history" else names
