@@ -1341,14 +1341,13 @@ DECLARE
 BEGIN
   DELETE FROM catalog_totals;
   IF (SELECT c.reltuples FROM pg_class c WHERE c.oid = 'catalog_products'::regclass) >= large THEN
+    -- One scan for both: the table may be larger than memory.
     INSERT INTO catalog_totals
-      SELECT 'brand', b.brand_name, sum(b.n), sum(b.in_stock), count(*)
-        FROM (SELECT p.brand_name, p.dispensary_id, count(*) AS n, count(*) FILTER (WHERE p.is_in_stock) AS in_stock
-                FROM catalog_products p WHERE p.brand_name IS NOT NULL GROUP BY 1, 2) b GROUP BY 2
-      UNION ALL
-      SELECT 'category', b.category, sum(b.n), sum(b.in_stock), count(*)
-        FROM (SELECT p.category, p.dispensary_id, count(*) AS n, count(*) FILTER (WHERE p.is_in_stock) AS in_stock
-                FROM catalog_products p WHERE p.category IS NOT NULL GROUP BY 1, 2) b GROUP BY 2;
+      SELECT b.kind, b.name, sum(b.n), sum(b.in_stock), count(*)
+        FROM (SELECT CASE grouping(p.brand_name) WHEN 0 THEN 'brand' ELSE 'category' END AS kind, coalesce(p.brand_name, p.category) AS name,
+                     count(*) AS n, count(*) FILTER (WHERE p.is_in_stock) AS in_stock
+                FROM catalog_products p GROUP BY GROUPING SETS ((p.brand_name, p.dispensary_id), (p.category, p.dispensary_id))) b
+       WHERE b.name IS NOT NULL GROUP BY 1, 2;
     GET DIAGNOSTICS n = ROW_COUNT;
   END IF;
   RETURN n;
