@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 _SECONDS = 120.0
@@ -38,25 +39,28 @@ def _demo(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     finally:
         process.send_signal(signal.SIGINT)
         # The demo blocks once the buffer of the terminal is full.
-        reader = threading.Thread(target=_drain, args=(ours,), daemon=True)
+        shown: list[bytes] = []
+        reader = threading.Thread(target=_drain, args=(ours, shown), daemon=True)
         reader.start()
-        stopped = True
+        running: list[str] = []
         try:
-            process.communicate(timeout=60)
+            # It stops within seconds, but a worker that does not is killed after a minute only.
+            process.communicate(timeout=90)
         except subprocess.TimeoutExpired:
-            stopped = False
+            demo = psutil.Process(process.pid)
+            running = [f"{one.status()} {' '.join(one.cmdline())}" for one in (demo, *demo.children(recursive=True))]
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         reader.join(10)
         os.close(ours)
-        assert stopped, "the demo did not stop within a minute of Ctrl-C"
+        assert not running, ("the demo did not stop within 90 seconds of Ctrl-C", running, b"".join(shown)[-2000:])
 
 
-def _drain(terminal: int) -> None:
+def _drain(terminal: int, into: list[bytes]) -> None:
     # Reading a closed terminal raises OSError.
     with contextlib.suppress(OSError):
-        while os.read(terminal, 65_536):
-            pass
+        while data := os.read(terminal, 65_536):
+            into.append(data)
 
 
 def _read(process: subprocess.Popen[bytes], terminal: int, until: str) -> tuple[str, str]:
