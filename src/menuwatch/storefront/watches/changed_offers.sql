@@ -19,12 +19,13 @@ SELECT o.product_id, o.item_id, i.name, i.brand_id, i.category, o.strain, nullif
 SELECT id, name, city, state FROM dispensaries WHERE id = %(store_id)s;
 
 -- name: searches
--- Watched searches with the changed items that they find.
+-- Watched searches with the changed items that they find. The strain of an item that is not summed up yet is that of its offers.
 SELECT s.id, i.id AS item_id
   FROM storefront_items i
   JOIN storefront_item_words w ON w.item_id = i.id
   JOIN watched_searches s ON (s.category IS NULL OR s.category = i.category) AND (s.brands IS NULL OR i.brand_id = ANY (s.brands))
-                         AND (s.strains IS NULL OR i.strain = ANY (s.strains)) AND (s.words IS NULL OR w.words @@ s.words)
+                         AND (s.words IS NULL OR w.words @@ s.words)
+                         AND (s.strains IS NULL OR coalesce(i.strain, (SELECT min(o.strain) FROM storefront_offers o WHERE o.item_id = i.id)) = ANY (s.strains))
  WHERE i.id = ANY (%(items)s::bigint[]);
 
 -- name: search_filters
