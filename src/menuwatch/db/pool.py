@@ -57,8 +57,9 @@ async def open_pool(url: str, *, max_size: int = 10, name: str = "menuwatch") ->
         reconnect_timeout=_RECONNECT_SECONDS,
         name=name,
     )
-    await pool.open(wait=True, timeout=30)
+    # Also one whose opening is cancelled: its tasks may outlive a cancellation, and the event loop would wait for them forever.
     try:
+        await pool.open(wait=True, timeout=30)
         yield pool
     finally:
         await pool.close()
