@@ -44,8 +44,7 @@ def _demo(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         reader.start()
         running: list[str] = []
         try:
-            # It stops within seconds, but a worker that does not is killed after a minute only.
-            process.communicate(timeout=90)
+            process.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             demo = psutil.Process(process.pid)
             running = [f"{one.status()} {' '.join(one.cmdline())}" for one in (demo, *demo.children(recursive=True))]
@@ -53,7 +52,7 @@ def _demo(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
             process.wait()
         reader.join(10)
         os.close(ours)
-        assert not running, ("the demo did not stop within 90 seconds of Ctrl-C", running, b"".join(shown)[-2000:])
+        assert not running, ("the demo did not stop within a minute of Ctrl-C", running, b"".join(shown)[-2000:])
 
 
 def _drain(terminal: int, into: list[bytes]) -> None:

@@ -133,16 +133,12 @@ async def test_while_stores_wait_nothing_is_summed_up_during_a_pause(
     assert seen == list(zip([1, 2, 3, 4, 4], sums, strict=True))
 
 
-async def test_a_product_is_listed_before_its_new_size_is_summed_up(
-    front: Front, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(indexer, "_PAUSE", 1e9)
-    memory = Memory()
+async def test_a_product_is_listed_before_its_new_size_is_summed_up(front: Front) -> None:
+    memory = Memory(pause_until=math.inf)
     a, b = await front.shop.store("a"), await front.shop.store("b")
     await front.crawl(a, 0, [item("1", "Blue Dream", options=[("1/8oz", 40, 5)])])
     await front.shop.crawl(b, 1, [item("1", "Blue Dream", options=[("1g", 10, 5)])])
     await match_all(front.shop.pool)
-    memory.pause_until = math.inf
     assert (await index_changed_stores(front.shop.pool, limit=1, memory=memory)).more
     assert await front.rows("SELECT size FROM storefront_item_sizes") == [("3.5 g",)]
     assert (await front.page("/search?q=blue+dream")).names == ["Blue Dream"]

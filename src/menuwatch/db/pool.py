@@ -57,9 +57,15 @@ async def open_pool(url: str, *, max_size: int = 10, name: str = "menuwatch") ->
         reconnect_timeout=_RECONNECT_SECONDS,
         name=name,
     )
-    # Also one whose opening is cancelled: its tasks may outlive a cancellation, and the event loop would wait for them forever.
+    # Closed even if its opening is cancelled: a worker of the pool that is connecting may swallow a cancellation, and the event loop
+    # would wait for it forever.
     try:
+        task = asyncio.current_task()
+        cancelled = task.cancelling() if task else 0
         await pool.open(wait=True, timeout=30)
+        # Python before 3.12: asyncio.wait_for swallows a cancellation that comes in the moment when the pool is ready.
+        if task and task.cancelling() > cancelled:
+            raise asyncio.CancelledError
         yield pool
     finally:
         await pool.close()
